@@ -1,0 +1,1 @@
+"""TSIM: the episode is the memory."""
