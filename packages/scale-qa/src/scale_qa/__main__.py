@@ -1,0 +1,7 @@
+"""``python -m scale_qa`` is ``scale-qa``."""
+
+import sys
+
+from scale_qa.cli import main
+
+sys.exit(main())
