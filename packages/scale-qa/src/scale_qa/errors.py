@@ -1,11 +1,11 @@
 """Errors of the benchmark. Each names the file and line where there is one, and says what to do.
 
-    ScaleQAError
-    +-- RecordError     a record or noise line is malformed; names file and line      (also ValueError)
-    +-- FamilyError     a scenario family is malformed; names the file                (also ValueError)
-    +-- BuildError      a package cannot be built from these records and this noise   (also ValueError)
-    +-- PackageError    a package on disk is missing, broken or not what was hashed   (also ValueError)
-    +-- ImportFormatError   a foreign file is not in the format it was said to be in  (also ValueError)
+ScaleQAError
++-- RecordError     a record or noise line is malformed; names file and line      (also ValueError)
++-- FamilyError     a scenario family is malformed; names the file                (also ValueError)
++-- BuildError      a package cannot be built from these records and this noise   (also ValueError)
++-- PackageError    a package on disk is missing, broken or not what was hashed   (also ValueError)
++-- ImportFormatError   a foreign file is not in the format it was said to be in  (also ValueError)
 """
 
 from __future__ import annotations
