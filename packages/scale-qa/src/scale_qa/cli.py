@@ -8,9 +8,10 @@ import pkgutil
 import sys
 from collections.abc import Sequence
 
+from tsim_core.errors import TSIMError
+
 from scale_qa import commands
 from scale_qa._version import __version__
-from tsim_core.errors import TSIMError
 
 
 def build_parser() -> argparse.ArgumentParser:

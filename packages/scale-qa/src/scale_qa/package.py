@@ -3,7 +3,7 @@
     DIR/manifest.json               seeds, counts, arrangement, noise sources, SHA-256 of every file
     DIR/batches/000/stream.jsonl    {"role", "text"} and, where the source knows it, "timestamp" (ISO 8601)
     DIR/batches/000/questions.jsonl {"id", "query", "options", "answer", "evidence": [turn positions], ...}
-    DIR/batches/000/gold.jsonl      {"id", "kind", "spans": [[start, end), ...]}: source dialogues, in positions
+    DIR/batches/000/gold.jsonl      {"id", "kind", "spans": [[start, end), ...]}: source dialogues
 
 A batch is one thread: a system ingests its stream, answers its questions, and starts the next batch empty.
 """
@@ -27,6 +27,7 @@ from scale_qa.tokens import words, words_to_tokens
 
 FORMAT = "scale-qa-package/1"
 REACH = (1_000, 5_000, 20_000)
+_MANIFEST_KEYS = {"batches", "counts", "files", "reachability"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,11 @@ def load_package(directory: Path | str) -> Package:
         ) from error
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise PackageError(f"{path}: not JSON: {error}") from error
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if (
+        not isinstance(manifest, dict)
+        or manifest.get("format") != FORMAT
+        or not set(manifest) >= _MANIFEST_KEYS
+    ):
         raise PackageError(f"{path}: not a manifest of {FORMAT}; build the package again")
     listed = set(manifest["files"])
     present = {p.relative_to(directory).as_posix() for p in (directory / "batches").rglob("*") if p.is_file()}
@@ -173,7 +178,7 @@ def load_package(directory: Path | str) -> Package:
 
 
 class PackageWriter:
-    """Writes a package batch by batch, hashing as it goes; the manifest comes last, so a broken-off one never loads.
+    """Writes a package batch by batch, hashing as it goes. The manifest comes last: a broken-off one never loads.
 
     Args:
         directory: An empty or new folder, or an older package, which is replaced.

@@ -125,7 +125,7 @@ def record_from_dict(data: Mapping[str, Any]) -> Record:
 
     Raises:
         RecordError: If a key is missing or unknown, or a value has the wrong type or breaks a rule of the
-            format: four different options, a letter for the answer, and evidence that is the exact text of a turn.
+            format: four different options, a letter as answer, evidence that is the exact text of a turn.
     """
     _keys(data, _RECORD_REQUIRED, _RECORD_OPTIONAL)
     overlap, family = data.get("overlap"), data.get("family")
