@@ -1,0 +1,1 @@
+"""Indices in memory, derived from the store and extended as it grows."""

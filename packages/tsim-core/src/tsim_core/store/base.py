@@ -1,0 +1,196 @@
+"""What the core asks of a store. It is the only truth: every index in memory is derived from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsim_core.embedding import Vectors
+from tsim_core.types import Turn
+
+Terms = NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """A stored turn.
+
+    Attributes:
+        position: Its place in the thread. Positions grow and are never used twice.
+        turn: The turn, id always set.
+        tokens: Estimated tokens of the text.
+        digest: 64-bit digest of the text, for finding equal texts.
+        terms: Hashed lexical terms, with repeats.
+        live: False once it was superseded.
+    """
+
+    position: int
+    turn: Turn
+    tokens: float
+    digest: int
+    terms: Terms
+    live: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRow:
+    """A stored segment.
+
+    Attributes:
+        start: Position of its first turn.
+        end: One more than the position of its last turn.
+        tokens: Estimated tokens.
+        cut: "shift" or "max"; "end" for the open one.
+        episode: Start of the first segment of the episode that it belongs to.
+        closed_at: Position of the turn on whose arrival it was closed; None for the open one.
+        similarity: The statistic at its cut.
+        threshold: What it was compared with.
+        strength: How clear the cut is, 0 to 1.
+    """
+
+    start: int
+    end: int
+    tokens: float
+    cut: str
+    episode: int
+    closed_at: int | None = None
+    similarity: float | None = None
+    threshold: float | None = None
+    strength: float | None = None
+
+    def in_episode(self, episode: int) -> SegmentRow:
+        """The same segment as part of another episode."""
+        return replace(self, episode=episode)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterRow:
+    """A stored cluster of episodes (paper M2).
+
+    Attributes:
+        number: Identity within the thread.
+        members: Starts of its episodes, in order of arrival.
+        centroid: Mean of the members' summary vectors, shape (d,), not normalised.
+        vector: Embedding of the cluster text, shape (d,).
+    """
+
+    number: int
+    members: tuple[int, ...]
+    centroid: Vectors
+    vector: Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadRow:
+    """A stored thread.
+
+    Attributes:
+        key: Its number in the store.
+        name: Its namespace.
+        next: Position that the next turn gets.
+        epoch: Grows with every change that is not an append.
+        state: State of the segmenter and the linker.
+    """
+
+    key: int
+    name: tuple[str, ...]
+    next: int
+    epoch: int
+    state: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """The columns of a thread's live turns that its indices are built from, in order of position."""
+
+    positions: list[int]
+    roles: list[str]
+    speakers: list[str | None]
+    tokens: list[float]
+    timestamps: list[float]
+    terms: list[bytes]
+
+
+class Store(Protocol):
+    """A place for threads, turns, segments, vectors and clusters, with transactions."""
+
+    read_only: bool
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """A write transaction: all or nothing. Other writers wait."""
+        ...
+
+    def changed(self) -> bool:
+        """Whether another process has written since the last call."""
+        ...
+
+    def close(self) -> None:
+        """Release everything. Harmless when done twice."""
+        ...
+
+    def meta(self) -> dict[str, str]: ...
+    def set_meta(self, values: Mapping[str, str]) -> None: ...
+
+    def thread(self, name: Sequence[str]) -> ThreadRow | None: ...
+    def threads(self, prefix: Sequence[str] = ()) -> list[ThreadRow]: ...
+    def put_thread(self, row: ThreadRow) -> ThreadRow:
+        """Insert (key 0) or update; returns the row with its key."""
+        ...
+
+    def columns(self, thread: int, start: int = 0) -> Columns: ...
+    def vectors(self, thread: int, start: int = 0) -> tuple[list[int], Vectors]:
+        """Positions of the embedded turns (live or not) from ``start`` on, and their vectors, shape (n, d)."""
+        ...
+
+    def turns(self, thread: int, positions: Sequence[int] | None = None) -> Iterator[TurnRow]:
+        """Rows by position, all when None; superseded ones included."""
+        ...
+
+    def find_ids(self, thread: int, ids: Sequence[str]) -> dict[str, int]: ...
+    def find_vectors(self, texts: Mapping[int, str]) -> dict[str, Vectors]:
+        """Vectors of texts that are stored already anywhere; ``texts`` by digest."""
+        ...
+
+    def put_turns(self, thread: int, rows: Iterable[TurnRow], vectors: Mapping[int, Vectors]) -> None: ...
+    def move_turns(self, thread: int, moves: Mapping[int, int]) -> None:
+        """Give turns new positions."""
+        ...
+
+    def set_live(self, thread: int, positions: Sequence[int], live: bool) -> None: ...
+    def delete_turns(self, thread: int, positions: Sequence[int]) -> None: ...
+
+    def segments(self, thread: int) -> list[SegmentRow]: ...
+    def put_segments(self, thread: int, rows: Iterable[SegmentRow]) -> None: ...
+    def delete_segments(self, thread: int, starts: Sequence[int]) -> None: ...
+
+    def checkpoints(self, thread: int) -> dict[int, dict[str, Any]]: ...
+    def put_checkpoint(self, thread: int, position: int, state: Mapping[str, Any]) -> None: ...
+    def delete_checkpoints(self, thread: int, start: int) -> None:
+        """Delete those at ``start`` and behind."""
+        ...
+
+    def summaries(self, thread: int) -> dict[int, Vectors]: ...
+    def put_summaries(self, thread: int, vectors: Mapping[int, Vectors]) -> None: ...
+    def clusters(self, thread: int) -> list[ClusterRow]: ...
+    def replace_views(
+        self, thread: int, summaries: Mapping[int, Vectors], clusters: Sequence[ClusterRow]
+    ) -> None:
+        """Replace all summary and cluster rows of a thread."""
+        ...
+
+    def put_clusters(self, thread: int, rows: Iterable[ClusterRow], gone: Sequence[int]) -> None: ...
+
+    def delete_thread(self, thread: int) -> None: ...
+    def scrub(self) -> None:
+        """Remove deleted content from the bytes on disk."""
+        ...
+
+    def counts(self) -> dict[str, int]: ...
+    def problems(self) -> list[str]:
+        """What is wrong with the file itself; empty when nothing is."""
+        ...
