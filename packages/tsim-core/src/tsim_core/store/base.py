@@ -151,6 +151,10 @@ class Store(Protocol):
         """Rows by position, all when None; superseded ones included."""
         ...
 
+    def outline(self, thread: int) -> list[tuple[int, str, str, int, bool]]:
+        """Position, id, role, digest and liveness of every turn, superseded ones included, in order."""
+        ...
+
     def find_ids(self, thread: int, ids: Sequence[str]) -> dict[str, int]: ...
     def find_vectors(self, texts: Mapping[int, str]) -> dict[str, Vectors]:
         """Vectors of texts that are stored already anywhere; ``texts`` by digest."""

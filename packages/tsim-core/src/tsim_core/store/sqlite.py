@@ -27,8 +27,8 @@ SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE threads (
-  id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL, epoch INTEGER NOT NULL,
+CREATE TABLE threads (  -- AUTOINCREMENT: a number is never reused, so no process mistakes a new thread for an old one
+  id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL, epoch INTEGER NOT NULL,
   state TEXT NOT NULL);
 CREATE TABLE turns (
   key INTEGER PRIMARY KEY, live INTEGER NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, speaker TEXT,
@@ -283,6 +283,14 @@ class SQLiteStore:
             )
             for row in cursor.fetchall():
                 yield _turn_row(row)
+
+    def outline(self, thread: int) -> list[tuple[int, str, str, int, bool]]:
+        """See `Store.outline`."""
+        rows = self._db.execute(
+            "SELECT key & 4294967295, id, role, digest, live FROM turns WHERE key BETWEEN ? AND ? ORDER BY key",
+            _range(thread),
+        )
+        return [(position, id_, role, digest, bool(live)) for position, id_, role, digest, live in rows]
 
     def find_ids(self, thread: int, ids: Sequence[str]) -> dict[str, int]:
         """Positions of the turns with these ids."""

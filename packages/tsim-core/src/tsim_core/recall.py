@@ -1,0 +1,103 @@
+"""From a query to episodes: gather the evidence, rank, and hand over what fits."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import Enum
+from hashlib import blake2b
+from typing import Any, Final
+
+from tsim_core.errors import InputError
+from tsim_core.store.base import SegmentRow, Store
+from tsim_core.threads import ThreadIndex
+from tsim_core.types import Episode, Segment, Turn
+
+
+class _Default(Enum):
+    DEFAULT = "the configuration's value"
+
+
+DEFAULT: Final = _Default.DEFAULT
+Limit = int | None | _Default
+"""A limit: a number of at least 1, None for no limit, or the configuration's value."""
+
+
+def limit(name: str, given: Limit, configured: int | None) -> int | None:
+    """The limit in force.
+
+    Raises:
+        InputError: If it is no whole number of at least 1.
+    """
+    value = configured if isinstance(given, _Default) else given
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+        raise InputError(f"{name}={value!r}: expected a whole number of at least 1, or None for no limit")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Which turns may be recalled.
+
+    Attributes:
+        after: Those of this time or later.
+        before: Those earlier than this.
+        where: Those whose metadata has these values.
+    """
+
+    after: datetime | None = None
+    before: datetime | None = None
+    where: Mapping[str, Any] | None = None
+
+    def __bool__(self) -> bool:
+        return self.after is not None or self.before is not None or bool(self.where)
+
+    def times_match(self, timestamp: datetime | None) -> bool:
+        """Whether a turn of that time passes; one without a time does not pass a filter by time."""
+        if self.after is None and self.before is None:
+            return True
+        if timestamp is None:
+            return False
+        return (self.after is None or timestamp >= _zoned(self.after)) and (
+            self.before is None or timestamp < _zoned(self.before)
+        )
+
+    def matches(self, turn: Turn) -> bool:
+        """Whether a turn passes."""
+        metadata = turn.metadata or {}
+        return self.times_match(turn.timestamp) and all(
+            key in metadata and metadata[key] == value for key, value in (self.where or {}).items()
+        )
+
+
+def _zoned(time: datetime) -> datetime:
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+
+
+def episode_id(thread: tuple[str, ...], start: int) -> str:
+    """Identity of an episode: the same in every store that holds this thread."""
+    return blake2b(json.dumps([*thread, start]).encode(), digest_size=8).hexdigest()
+
+
+def public_segment(row: SegmentRow) -> Segment:
+    """A stored segment as users see it."""
+    return Segment(row.start, row.end, round(row.tokens), row.cut, row.similarity)
+
+
+def whole_episodes(store: Store, index: ThreadIndex) -> list[Episode]:
+    """All episodes of a thread, in order of their first turn."""
+    turns: Sequence[Turn] = [row.turn for row in store.turns(index.key, index.positions.tolist())]
+    members: list[list[Turn]] = [[] for _ in index.episodes.starts]
+    for turn, number in zip(turns, index.episodes.of_row.tolist(), strict=True):
+        members[number].append(turn)
+    return [
+        Episode(
+            episode_id(index.name, start),
+            tuple(members[number]),
+            tuple(map(public_segment, index.episodes.segments[number])),
+            index.name,
+        )
+        for number, start in enumerate(index.episodes.starts)
+    ]

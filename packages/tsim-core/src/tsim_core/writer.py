@@ -1,0 +1,260 @@
+"""The one way that turns get into a thread: store, index, segment, link and (in the published form) summarise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tsim_core.clusters import Cluster, assign
+from tsim_core.config import TSIMConfig
+from tsim_core.embedding import Vectors
+from tsim_core.segmentation import ClosedSegment, SegTurn
+from tsim_core.store.base import ClusterRow, Columns, SegmentRow, Store, ThreadRow, TurnRow
+from tsim_core.store.sqlite import speaker_of
+from tsim_core.threads import ThreadIndex
+from tsim_core.views import PublishedViews, cluster_text, summary_text
+
+CHECKPOINT_EVERY = 128  # turns; how far a rewind may have to replay beyond what changed
+
+Embed = Callable[[Sequence[str]], Vectors]
+
+
+class ThreadWriter:
+    """Writes to one thread, within transactions that the caller opens.
+
+    Args:
+        store: The store.
+        row: The thread.
+        index: Its index, up to date with the store.
+        config: Configuration.
+        embed: Embeds texts that are made here (summaries and clusters).
+    """
+
+    def __init__(
+        self, store: Store, row: ThreadRow, index: ThreadIndex, config: TSIMConfig, embed: Embed
+    ) -> None:
+        self._store = store
+        self._row = row
+        self._index = index
+        self._config = config
+        self._embed = embed
+        self._restore(row.state)
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        self._segmenter = self._config.segmenter()
+        self._linker = self._config.linker()
+        self._checkpoint = int(state.get("checkpoint", 0))
+        if "segmenter" in state:
+            self._segmenter.restore(state["segmenter"], self._fetch)
+        if "linker" in state and self._linker is not None:
+            self._linker.restore(state["linker"], self._fetch)
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = {"segmenter": self._segmenter.state(), "checkpoint": self._checkpoint}
+        if self._linker is not None:
+            state["linker"] = self._linker.state()
+        return state
+
+    def _fetch(self, positions: Sequence[int]) -> dict[int, SegTurn]:
+        vectors = self._index.vectors_at(positions)
+        return {
+            row.position: _seg_turn(row, vectors.get(row.position))
+            for row in self._store.turns(self._row.key, positions)
+        }
+
+    def append(self, rows: Sequence[TurnRow], vectors: Mapping[int, Vectors]) -> None:
+        """Store and segment new turns.
+
+        Args:
+            rows: The turns; their positions continue the thread's.
+            vectors: Unit vectors by position; blank turns have none.
+        """
+        if not rows:
+            return
+        until = rows[-1].position + 1
+        self._store.put_turns(self._row.key, rows, vectors)
+        self._index.append(_columns(rows), list(vectors), _stack(vectors, self._index.flat.dimension), until)
+        self._segment([_seg_turn(row, vectors.get(row.position)) for row in rows])
+        self._save(next=until)
+
+    def rewind(self, position: int, until: int) -> None:
+        """Decide anew from ``position`` on, after the store's turns changed there.
+
+        Args:
+            position: First position whose turn changed, moved or went.
+            until: Position that the next turn gets.
+        """
+        checkpoints = self._store.checkpoints(self._row.key)
+        start = max((p for p in checkpoints if p <= position), default=0)
+        state = checkpoints.get(start, {})
+        gone = [s.start for s in self._index.segments if s.closed_at is None or s.closed_at >= start]
+        self._store.delete_segments(self._row.key, gone)
+        self._store.delete_checkpoints(self._row.key, start + 1)
+        self._row = replace(self._row, next=until)
+        self._index = ThreadIndex.load(self._store, self._row, self._index.flat.dimension)
+        self._restore(state)
+        positions = [p for p in self._index.positions.tolist() if p >= start]
+        again = list(self._fetch(positions).values())
+        if self._config.views is not None:
+            kept = {s.episode for s in self._index.segments}
+            summaries = {start: v for start, v in self._index.summaries.items() if start in kept}
+            self._index.summaries = summaries
+            self._index.clusters = []
+            self._store.replace_views(self._row.key, summaries, ())
+            self._summarise(self._index.segments)
+        self._segment(again)
+        self._save(next=until, epoch=self._row.epoch + 1)
+
+    def forgotten(self, positions: Sequence[int]) -> None:
+        """Bring segments, views and state in line after turns were deleted from the store."""
+        key = self._row.key
+        self._index = ThreadIndex.load(self._store, self._row, self._index.flat.dimension)
+        bounds, tokens = self._index.positions, self._index.tokens
+        changed, empty = [], []
+        for segment in self._index.segments:
+            first, last = np.searchsorted(bounds, (segment.start, segment.end))
+            if first == last:
+                empty.append(segment.start)
+            elif any(segment.start <= p < segment.end for p in positions):
+                changed.append(replace(segment, tokens=float(tokens[first:last].sum())))
+        self._store.delete_segments(key, empty)
+        self._store.put_segments(key, changed)
+        self._store.delete_checkpoints(key, 0)
+        self._restore(self._row.state)
+        self._checkpoint = 0
+        if self._config.views is not None:
+            self._index.replace_segments(self._store.segments(key))
+            self._store.replace_views(key, {}, ())
+            self._index.summaries, self._index.clusters = {}, []
+            self._summarise(self._index.segments)
+        self._save(epoch=self._row.epoch + 1)
+
+    def _segment(self, turns: Sequence[SegTurn]) -> None:
+        before = self._index.segments
+        if before and before[-1].closed_at is None:
+            before = before[:-1]
+        closed: list[SegmentRow] = []
+        for turn in turns:
+            final = self._segmenter.push(turn)
+            closed += [self._linked(segment, closed_at=turn.position) for segment in final]
+            if final and turn.position + 1 - self._checkpoint >= CHECKPOINT_EVERY:
+                self._checkpoint = turn.position + 1
+                self._store.put_checkpoint(self._row.key, self._checkpoint, self._state())
+        opened = self._open_segment()
+        self._store.put_segments(self._row.key, closed + opened)
+        self._index.replace_segments(before + closed + opened)
+        if self._config.views is not None:
+            self._summarise(closed + opened)
+
+    def _linked(self, segment: ClosedSegment, closed_at: int) -> SegmentRow:
+        episode = None
+        if self._linker is not None:
+            episode = self._linker.assign(segment, self._turns_of(segment.start, segment.end))
+        return SegmentRow(
+            segment.start,
+            segment.end,
+            segment.tokens,
+            segment.cut,
+            segment.start if episode is None else episode,
+            closed_at,
+            segment.similarity,
+            segment.threshold,
+            segment.strength,
+        )
+
+    def _open_segment(self) -> list[SegmentRow]:
+        span = self._segmenter.open_span()
+        if span is None:
+            return []
+        start, end = span
+        first, last = np.searchsorted(self._index.positions, span)
+        tokens = float(self._index.tokens[first:last].sum())
+        episode = None
+        if self._linker is not None:
+            segment = ClosedSegment(start, end, tokens, "end")
+            episode = self._linker.guess(segment, self._turns_of(start, end))
+        return [SegmentRow(start, end, tokens, "end", start if episode is None else episode)]
+
+    def _turns_of(self, start: int, end: int) -> list[SegTurn]:
+        first, last = np.searchsorted(self._index.positions, (start, end))
+        positions = self._index.positions[first:last].tolist()
+        turns = self._fetch(positions)
+        return [turns[p] for p in positions if p in turns]
+
+    def _summarise(self, segments: Sequence[SegmentRow]) -> None:
+        """Write summary and cluster views of episodes that are new, grown or shrunk (published form only)."""
+        config = self._config.views
+        assert config is not None
+        key = self._row.key
+        texts = {s.start: self._summary(s, config) for s in segments}
+        vectors = dict(zip(texts, self._embed(list(texts.values())), strict=True))
+        self._store.put_summaries(key, vectors)
+        self._index.summaries.update(vectors)
+        clusters = {cluster.number: cluster for cluster, _ in self._index.clusters}
+        changed: set[int] = set()
+        for segment in segments:
+            if segment.closed_at is None:
+                continue
+            now, touched = assign(list(clusters.values()), segment.start, vectors[segment.start], config)
+            clusters = {cluster.number: cluster for cluster in now}
+            changed |= touched
+        old = {cluster.number: vector for cluster, vector in self._index.clusters}
+        changed &= clusters.keys()
+        by_start = {s.start: s for s in self._index.segments}
+        cluster_texts = {
+            number: cluster_text(
+                [self._summary(by_start[m], config) for m in clusters[number].members[-config.cluster_members :]]
+            )
+            for number in sorted(changed)
+        }
+        old |= dict(zip(cluster_texts, self._embed(list(cluster_texts.values())), strict=True))
+        rows = [_cluster_row(clusters[number], old[number]) for number in sorted(changed)]
+        self._store.put_clusters(key, rows, sorted({c.number for c, _ in self._index.clusters} - clusters.keys()))
+        self._index.clusters = [(clusters[number], old[number]) for number in sorted(clusters)]
+
+    def _summary(self, segment: SegmentRow, config: PublishedViews) -> str:
+        first, last = np.searchsorted(self._index.positions, (segment.start, segment.end))
+        positions = self._index.positions[first:last].tolist()
+        turns = [row.turn for row in self._store.turns(self._row.key, positions)]
+        return summary_text(segment.start, turns, config)
+
+    def _save(self, **changes: int) -> None:
+        self._row = self._store.put_thread(replace(self._row, state=self._state(), **changes))
+        self._index.epoch = self._row.epoch
+
+    def continues(self, row: ThreadRow) -> bool:
+        """Whether the thread is still as this writer left it."""
+        return (row.key, row.next, row.epoch) == (self._row.key, self._row.next, self._row.epoch)
+
+    @property
+    def index(self) -> ThreadIndex:
+        """The thread's index, in line with what was written."""
+        return self._index
+
+
+def _seg_turn(row: TurnRow, vector: Vectors | None) -> SegTurn:
+    return SegTurn(row.position, row.turn.role, row.turn.text, row.tokens, vector)
+
+
+def _columns(rows: Sequence[TurnRow]) -> Columns:
+    return Columns(
+        [row.position for row in rows],
+        [row.turn.role for row in rows],
+        [speaker_of(row.turn) for row in rows],
+        [row.tokens for row in rows],
+        [row.turn.timestamp.timestamp() if row.turn.timestamp else float("nan") for row in rows],
+        [row.terms.tobytes() for row in rows],
+    )
+
+
+def _stack(vectors: Mapping[int, Vectors], dimension: int) -> Vectors:
+    if not vectors:
+        return np.zeros((0, dimension), dtype=np.float32)
+    return np.stack(list(vectors.values()))
+
+
+def _cluster_row(cluster: Cluster, vector: Vectors) -> ClusterRow:
+    return ClusterRow(cluster.number, cluster.members, cluster.centroid, vector)
