@@ -178,7 +178,7 @@ def load_package(directory: Path | str) -> Package:
 
 
 class PackageWriter:
-    """Writes a package batch by batch, hashing as it goes. The manifest comes last: a broken-off one never loads.
+    """Writes a package batch by batch, hashing as it goes. The manifest comes last: a torso never loads.
 
     Args:
         directory: An empty or new folder, or an older package, which is replaced.

@@ -1,0 +1,236 @@
+"""Draw records from families: deterministic, balanced, every query pointing to one dialogue of its family."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from math import prod
+from typing import TypeVar
+
+from scale_qa.dice import Dice
+from scale_qa.errors import BuildError, FamilyError
+from scale_qa.families import Family, fields, render
+from scale_qa.records import DOMAINS, LETTERS, OVERLAPS, Message, Record
+
+T = TypeVar("T")
+_TRIES = 400  # candidates looked at before a family counts as exhausted
+_POOL = 12  # valid candidates among which the most different one is taken
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One way to word a family: which value, which wording.
+
+    Attributes:
+        values: Value of every slot and of the keys of the drawn case.
+        wordings: Index of the wording of each turn.
+        kind: Kind of overlap.
+        query: Index of the query wording within its kind.
+        option: Index of the option wording; the four options use the same, so that none stands out.
+        cue: The slot values that the query names and the dialogue shows.
+    """
+
+    values: Mapping[str, str]
+    wordings: tuple[int, ...]
+    kind: str
+    query: int
+    option: int
+    cue: Mapping[str, str]
+
+
+def generate(families: Sequence[Family], count: int, seed: int) -> list[Record]:
+    """Draw ``count`` records, balanced over domains, letters and kinds of overlap.
+
+    Args:
+        families: At least one for each domain.
+        count: How many, at least 40 (one of each letter a domain).
+        seed: Other seed, other draw; the same seed gives the same records everywhere.
+
+    Returns:
+        The records, by domain and number.
+
+    Raises:
+        BuildError: If ``count`` is too small or a domain has no family.
+        FamilyError: If a family has too few slot values for its share.
+    """
+    if count < len(DOMAINS) * len(LETTERS):
+        raise BuildError(f"--count {count} is too small to balance: ask for 40 records or more")
+    records: list[Record] = []
+    spare, kinds = cycle(LETTERS), cycle(OVERLAPS)
+    for domain, size in _shares(DOMAINS, count, Dice(seed, "domains")):
+        members = sorted((f for f in families if f.topic == domain), key=lambda f: f.id)
+        if not members:
+            raise BuildError(f"no family for {domain}: add one under data/families/{domain}/")
+        letters = [letter for letter in LETTERS for _ in range(size // len(LETTERS))]
+        letters += [next(spare) for _ in range(size % len(LETTERS))]
+        numbers = list(range(1, size + 1))
+        dice = Dice(seed, "order", domain)
+        dice.shuffle(letters)
+        dice.shuffle(numbers)
+        drawn: list[Record] = []
+        for family, share in _shares(members, size, Dice(seed, "families", domain)):
+            for draw in draw_family(family, [next(kinds) for _ in range(share)], seed):
+                place = len(drawn)
+                drawn.append(
+                    make_record(family, draw, f"our:{domain}-{numbers[place]:03d}", letters[place], seed)
+                )
+        records += sorted(drawn, key=lambda record: record.id)
+    return records
+
+
+def draw_family(family: Family, kinds: Sequence[str], seed: int) -> list[Draw]:
+    """Draw one record of a family for each entry of ``kinds``.
+
+    No two have the same cue (the slot values that the query names and its dialogue shows), and each differs
+    in as many turns from the others as a sample of candidates allows.
+
+    Raises:
+        FamilyError: If the family has too few slot values for that.
+    """
+    dice = Dice(seed, "family", family.id)
+    first_case = dice.below(len(family.cases))
+    used: Counter[tuple[str, object]] = Counter()
+    draws: list[Draw] = []
+    for number, kind in enumerate(kinds):
+        case = family.cases[(first_case + number) % len(family.cases)]
+        pool: list[Draw] = []
+        for _ in range(_TRIES):
+            draw = _candidate(family, case, kind, used, dice)
+            if _is_sound(family, draw, draws):
+                pool.append(draw)
+                if len(pool) == _POOL:
+                    break
+        if not pool:
+            raise FamilyError(
+                f"{family.path}: only {len(draws)} of {len(kinds)} records can be told apart by their query. "
+                + scarcity(family, len(kinds))
+            )
+        best = max(pool, key=lambda draw: _distance(draw, draws))
+        draws.append(best)
+        used.update(_parts(best))
+    return draws
+
+
+def make_record(family: Family, draw: Draw, id: str, letter: str, seed: int) -> Record:
+    """Word one draw as a record with the right option at ``letter``."""
+    say = _speaker(draw.values)
+    dialogue = tuple(
+        Message(turn.role, say(turn.wordings[i])) for turn, i in zip(family.turns, draw.wordings, strict=True)
+    )
+    wrong = [say(_wording(option, draw.option)) for option in family.wrong]
+    Dice(seed, "options", id).shuffle(wrong)
+    options = wrong.copy()
+    options.insert(LETTERS.index(letter), say(_wording(family.answer, draw.option)))
+    return Record(
+        id=id,
+        topic=family.topic,
+        dialogue=dialogue,
+        query=say(family.queries[draw.kind][draw.query]),
+        options=tuple(options),
+        answer=letter,
+        expected_doc=tuple(dialogue[i].text for i in family.evidence),
+        reasoning=say(family.reasoning),
+        stress=family.stress,
+        overlap=draw.kind,
+        language=family.language,
+        family=family.id,
+    )
+
+
+def scarcity(family: Family, count: int) -> str:
+    """Say which slots the queries rely on that have too few values to tell ``count`` records apart."""
+    shown = {name for turn in family.turns for text in turn.wordings for name in fields(text)}
+    scarce: dict[str, int] = {}
+    for text in (text for texts in family.queries.values() for text in texts):
+        named = sorted(fields(text) & shown)
+        cues = prod(
+            len({case[name] for case in family.cases} if name in family.cases[0] else family.slots[name])
+            for name in named
+        )
+        if cues < count:
+            scarce[" x ".join(f"{{{name}}}" for name in named) or "no slot that the dialogue shows"] = cues
+    if not scarce:
+        return "Let every wording of some turn show the slots that the queries name, or add slot values."
+    names = ", or only ".join(f"{names} ({cues})" for names, cues in scarce.items())
+    return (
+        f"Each query must name slots, shown by the dialogue, with {count} combinations or more; "
+        f"some name only {names}. Add values to these slots, or name another slot too."
+    )
+
+
+def _candidate(
+    family: Family, case: Mapping[str, str], kind: str, used: Counter[tuple[str, object]], dice: Dice
+) -> Draw:
+    """A draw that prefers what was used least so far."""
+
+    def rare(part: str, values: Sequence[T]) -> T:
+        limit = min(used[part, value] for value in values) + dice.below(2)
+        return dice.choice([value for value in values if used[part, value] <= limit])
+
+    values = {name: rare(name, options) for name, options in family.slots.items()}
+    values |= {name: render(text, values) for name, text in case.items()}
+    wordings = tuple(rare(f"turn {i}", range(len(turn.wordings))) for i, turn in enumerate(family.turns))
+    query = rare(f"query {kind}", range(len(family.queries[kind])))
+    shown = set().union(*(fields(turn.wordings[i]) for turn, i in zip(family.turns, wordings, strict=True)))
+    return Draw(
+        values=values,
+        wordings=wordings,
+        kind=kind,
+        query=query,
+        option=rare("option", range(max(len(family.answer), *map(len, family.wrong)))),
+        cue={name: values[name].casefold() for name in sorted(fields(family.queries[kind][query]) & shown)},
+    )
+
+
+def _parts(draw: Draw) -> Iterator[tuple[str, object]]:
+    yield from ((f"turn {i}", wording) for i, wording in enumerate(draw.wordings))
+    yield f"query {draw.kind}", draw.query
+    yield "option", draw.option
+    yield from draw.values.items()
+
+
+def _is_sound(family: Family, draw: Draw, others: Sequence[Draw]) -> bool:
+    """A cue that no other draw has, four different options, and evidence that is one turn each."""
+    if any(
+        draw.wordings == other.wordings or _fits(draw.cue, other) or _fits(other.cue, draw)
+        for other in others
+    ):
+        return False
+    say = _speaker(draw.values)
+    options = {say(_wording(option, draw.option)) for option in (family.answer, *family.wrong)}
+    texts = [say(turn.wordings[i]) for turn, i in zip(family.turns, draw.wordings, strict=True)]
+    return len(options) == len(LETTERS) and all(texts.count(texts[i]) == 1 for i in family.evidence)
+
+
+def _fits(cue: Mapping[str, str], other: Draw) -> bool:
+    return all(other.values[name].casefold() == value for name, value in cue.items())
+
+
+def _distance(draw: Draw, others: Sequence[Draw]) -> tuple[int, int]:
+    """How far the nearest other draw is: turns that are worded otherwise, then slots with another value."""
+    return min(
+        (
+            (
+                sum(a != b for a, b in zip(draw.wordings, other.wordings, strict=True)),
+                sum(value != other.values[name] for name, value in draw.values.items()),
+            )
+            for other in others
+        ),
+        default=(0, 0),
+    )
+
+
+def _wording(texts: Sequence[str], index: int) -> str:
+    return texts[index % len(texts)]
+
+
+def _speaker(values: Mapping[str, str]) -> Callable[[str], str]:
+    return lambda template: render(template, values)
+
+
+def _shares(items: Sequence[T], total: int, dice: Dice) -> list[tuple[T, int]]:
+    """Split ``total`` evenly; which items get one more is drawn."""
+    more = set(dice.shuffled(range(len(items)))[: total % len(items)])
+    return [(item, total // len(items) + (i in more)) for i, item in enumerate(items)]
