@@ -67,6 +67,7 @@ class EpisodicMemory:
         config: TSIMConfig | None = None,
         read_only: bool = False,
         create: bool = True,
+        _renew: bool = False,
     ) -> None:
         self.location = fspath(location)
         self.read_only = read_only
@@ -78,13 +79,16 @@ class EpisodicMemory:
         self._embedder = resolve_embedder(embedder)
         self._store = open_store(self.location, read_only=read_only, must_exist=not create)
         try:
-            self._config = self._agree(config)
+            self._config = self._agree(config, _renew)
         except BaseException:
             self._store.close()
             raise
 
-    def _agree(self, config: TSIMConfig | None) -> TSIMConfig:
-        """Check that embedder and configuration are those of the store; write them into a new one."""
+    def _agree(self, config: TSIMConfig | None, renew: bool) -> TSIMConfig:
+        """Check that embedder and configuration are those of the store; write them into a new one.
+
+        With ``renew`` nothing is checked: all that they shaped is about to be made anew.
+        """
         meta = self._store.meta()
         if not meta:
             if self.read_only:
@@ -93,6 +97,8 @@ class EpisodicMemory:
             with self._store.transaction():
                 self._store.set_meta(self._identity(config))
             return config
+        if renew:
+            return config or TSIMConfig.from_dict(json.loads(meta["config"]))
         name, dimension = meta["embedder"], int(meta["dimension"])
         if (name, dimension) != (self._embedder.name, self._embedder.dimension):
             raise StoreMismatchError(
@@ -110,7 +116,7 @@ class EpisodicMemory:
             differ = [n for n, v in config.written().items() if v != stored.written()[n]]
             raise StoreMismatchError(
                 f"{self.location} was written with another configuration of {', '.join(differ)}. Leave config= out to "
-                "go on with the stored one, or segment it anew: EpisodicMemory(...).reindex(config=...)"
+                "go on with the stored one, or segment it anew: EpisodicMemory.reindex(path, config=...)"
             )
         return config or stored
 
@@ -198,7 +204,7 @@ class EpisodicMemory:
                 return Recall(query, (), "", 0)
         if query_vector is None:
             query_vector = self.embed([query])[0]
-        with self._guard():
+        with self._reading():
             indices = [self._index(row) for row in rows()]
             return recall_from(
                 self._store, self._config, query, query_vector, indices, k, max_tokens, filter_
@@ -224,6 +230,12 @@ class EpisodicMemory:
         with self._lock:
             if self._closed:
                 raise StoreClosedError(f"the memory at {self.location} is closed; open a new one")
+            yield
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """One state of the store throughout, whatever other processes write."""
+        with self._guard(), self._store.snapshot():
             yield
 
     def _write_lock(self, name: tuple[str, ...]) -> threading.RLock:
@@ -273,16 +285,30 @@ class EpisodicMemory:
 
         return import_(self, fspath(path), progress)
 
-    def reindex(self, config: TSIMConfig | None = None, progress: Progress | None = None) -> int:
-        """Embed, segment and link everything anew with this memory's embedder. Returns the number of turns.
+    @classmethod
+    def reindex(
+        cls,
+        location: str | PathLike[str],
+        *,
+        embedder: EmbedderLike = None,
+        config: TSIMConfig | None = None,
+        progress: Progress | None = None,
+    ) -> int:
+        """Embed, segment and link all of a store anew, with another embedder or configuration. All or nothing.
 
         Args:
-            config: Another configuration to go on with.
+            location: Path of the store. No memory should have it open.
+            embedder: The embedder to go on with.
+            config: The configuration to go on with; the stored one when None.
             progress: Called as turns are embedded.
+
+        Returns:
+            Number of turns.
         """
         from tsim_core.maintenance import reindex
 
-        return reindex(self, config, progress)
+        with cls(location, embedder=embedder, config=config, create=False, _renew=True) as memory:
+            return reindex(memory, progress)
 
     def check(self) -> list[str]:
         """What is wrong with the store or with the indices against it; empty when all is well."""

@@ -81,6 +81,7 @@ def rank_published(
     summaries: Vectors,
     clusters: Sequence[tuple[Sequence[int], Vectors]],
     config: PublishedRanking,
+    allowed: NDArray[np.bool_] | None = None,
 ) -> list[RankedEpisode]:
     """Rank the episodes of one thread, best first.
 
@@ -91,22 +92,30 @@ def rank_published(
         summaries: Summary vectors by episode number, shape (m, d).
         clusters: Of each cluster its episodes' numbers and the vector of its text.
         config: Constants.
+        allowed: Rows that may be found; an episode without one is out. All when None.
 
     Returns:
         Every episode that some view found. Ties go to the newer episode.
     """
     evidence: dict[int, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     turn_scores: dict[int, dict[int, float]] = defaultdict(dict)
-    rows, cosines = raw.search(query, config.k_r)
+    if not len(raw):
+        return []
+    rows, cosines = raw.search(query, config.k_r, allowed)
     for row, similarity in zip(rows.tolist(), cosines.tolist(), strict=True):
         episode = int(episode_of_row[row])
         evidence[episode]["raw"] += config.w_r * similarity  # (5)
         turn_scores[episode][row] = similarity
     to_query = summaries @ query
+    if allowed is not None:
+        out = np.ones(len(summaries), dtype=np.bool_)
+        out[episode_of_row[allowed]] = False
+        to_query[out] = -np.inf
     for episode in _top(to_query, config.k_s):
         evidence[episode]["summary"] += config.w_s * float(to_query[episode])  # (6)
     for members, similarity in _cluster_hits(query, clusters, config.k_l):
-        best = sorted(members, key=lambda e: (-to_query[e], -e))[: config.cluster_expansion]
+        inside = [e for e in members if np.isfinite(to_query[e])]
+        best = sorted(inside, key=lambda e: (-to_query[e], -e))[: config.cluster_expansion]
         for place, episode in enumerate(best):
             evidence[episode]["cluster"] += config.w_l * config.lambda_l**place * similarity  # (7)
     local = {episode: sum(parts.values()) for episode, parts in evidence.items()}
@@ -114,6 +123,7 @@ def rank_published(
     for seed in seeds:
         to_seed = summaries @ summaries[seed]
         to_seed[seed] = -np.inf
+        to_seed[~np.isfinite(to_query)] = -np.inf
         for episode in _top(to_seed, config.expansion):
             boost = config.lambda_sem * float(to_query[seed]) * float(to_seed[episode])
             evidence[episode]["semantic"] += boost  # (8)

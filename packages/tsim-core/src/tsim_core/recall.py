@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 from hashlib import blake2b
 from typing import Any, Final
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tsim_core.config import TSIMConfig
+from tsim_core.embedding import Vectors
 from tsim_core.errors import InputError
+from tsim_core.ranking import rank_published
 from tsim_core.store.base import SegmentRow, Store
 from tsim_core.threads import ThreadIndex
-from tsim_core.types import Episode, Segment, Turn
+from tsim_core.types import Episode, Recall, Segment, Turn
 
 
 class _Default(Enum):
@@ -81,9 +87,18 @@ def episode_id(thread: tuple[str, ...], start: int) -> str:
     return blake2b(json.dumps([*thread, start]).encode(), digest_size=8).hexdigest()
 
 
-def public_segment(row: SegmentRow) -> Segment:
+def public_segment(thread: tuple[str, ...], row: SegmentRow) -> Segment:
     """A stored segment as users see it."""
-    return Segment(row.start, row.end, round(row.tokens), row.cut, row.similarity)
+    return Segment(
+        row.start,
+        row.end,
+        round(row.tokens),
+        row.cut,
+        episode_id(thread, row.episode),
+        row.similarity,
+        row.threshold,
+        row.strength,
+    )
 
 
 def whole_episodes(store: Store, index: ThreadIndex) -> list[Episode]:
@@ -96,8 +111,52 @@ def whole_episodes(store: Store, index: ThreadIndex) -> list[Episode]:
         Episode(
             episode_id(index.name, start),
             tuple(members[number]),
-            tuple(map(public_segment, index.episodes.segments[number])),
+            tuple(public_segment(index.name, s) for s in index.episodes.segments[number]),
             index.name,
         )
         for number, start in enumerate(index.episodes.starts)
     ]
+
+
+def recall_from(
+    store: Store,
+    config: TSIMConfig,
+    query: str,
+    vector: Vectors,
+    indices: Sequence[ThreadIndex],
+    k: Limit,
+    max_tokens: Limit,
+    filter_: Filter,
+) -> Recall:
+    """Rank the episodes of some threads jointly and hand over what fits; see `tsim_core.thread.Thread.recall`."""
+    most = limit("k", k, config.assembly.k)
+    ranked = []
+    for index in indices:
+        allowed = _allowed(store, index, filter_)
+        for found in rank_published(vector, index.flat, index.episodes.of_row, _summaries(index), _clusters(index), config.ranking, allowed):
+            ranked.append((found.score, index, found))
+    ranked.sort(key=lambda r: -r[0])
+    eps=[]
+    for s,index,found in ranked[:most]:
+        e=[e for e in whole_episodes(store,index)][found.episode]
+        eps.append(replace(e,score=s,evidence=found.evidence))
+    text="\n\n".join("\n".join(t.text for t in e.turns) for e in eps)
+    return Recall(query,tuple(eps),text,round(config.estimator(text)))
+
+
+def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bool_] | None:
+    """Which rows of a thread pass the filter; None when all do."""
+    if not filter_:
+        return None
+    rows = store.turns(index.key, index.positions.tolist())
+    return np.fromiter((filter_.matches(row.turn) for row in rows), dtype=np.bool_, count=len(index))
+
+
+def _summaries(index: ThreadIndex) -> Vectors:
+    vectors = [index.summaries[start] for start in index.episodes.starts]
+    return np.stack(vectors) if vectors else np.zeros((0, index.flat.dimension), dtype=np.float32)
+
+
+def _clusters(index: ThreadIndex) -> list[tuple[list[int], Vectors]]:
+    number = {start: i for i, start in enumerate(index.episodes.starts)}
+    return [([number[m] for m in c.members if m in number], vector) for c, vector in index.clusters]

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from tsim_core.embedding import Vectors
 from tsim_core.errors import DuplicateTurnError, InputError
 from tsim_core.lexical import hashed_terms
-from tsim_core.recall import DEFAULT, Filter, Limit, whole_episodes
+from tsim_core.recall import DEFAULT, Filter, Limit, public_segment, whole_episodes
 from tsim_core.reconcile import Known, Plan, Reconciled, plan
 from tsim_core.store.base import ThreadRow, TurnRow
-from tsim_core.types import Episode, Recall, Turn
+from tsim_core.types import Episode, Recall, Segment, Turn
 from tsim_core.writer import ThreadWriter
 
 if TYPE_CHECKING:
@@ -65,9 +65,16 @@ def checked_turn(turn: Turn) -> Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class Prepared:
+    """A checked turn with the digest of its text."""
+
     turn: Turn
     digest: int
+
+
+def prepare(turns: Iterable[Turn]) -> list[Prepared]:
+    """Check turns before anything is done with them; see `checked_turn`."""
+    return [Prepared(turn, text_digest(turn.text)) for turn in map(checked_turn, turns)]
 
 
 class Thread:
@@ -129,16 +136,17 @@ class Thread:
         Returns:
             Their ids. Raises as `add` does.
         """
-        prepared = [_Prepared(turn, text_digest(turn.text)) for turn in map(checked_turn, turns)]
+        prepared = prepare(turns)
         if not prepared:
             return []
         with self.memory._write_lock(self.name):
-            vectors = self._embed(prepared, progress)
-            with self._writing() as (row, writer):
-                ids, fresh = self._new_rows(row, prepared)
-                by_position = {r.position: vectors[r.turn.text] for r in fresh if r.turn.text.strip()}
-                writer.append(fresh, by_position)
-            return ids
+            return self._insert(prepared, self._embed(prepared, progress))
+
+    def _insert(self, prepared: Sequence[Prepared], vectors: Mapping[str, Vectors]) -> list[str]:
+        with self._writing() as (row, writer):
+            ids, fresh = self._new_rows(row, prepared)
+            writer.append(fresh, {r.position: vectors[r.turn.text] for r in fresh if r.turn.text.strip()})
+        return ids
 
     def reconcile(self, history: Iterable[Turn]) -> Reconciled:
         """Make the thread equal a history, with one copy of each turn and none lost. Running it twice changes nothing.
@@ -153,7 +161,7 @@ class Thread:
         Returns:
             What was done. Raises as `add` does.
         """
-        prepared = [_Prepared(turn, text_digest(turn.text)) for turn in map(checked_turn, history)]
+        prepared = prepare(history)
         ids = [p.turn.id for p in prepared if p.turn.id is not None]
         if len(set(ids)) < len(ids):
             twice = next(i for i in ids if ids.count(i) > 1)
@@ -172,7 +180,7 @@ class Thread:
             with self._writing() as (row, writer):
                 return self._apply(row, writer, prepared, vectors)
 
-    def _plan(self, row: ThreadRow, prepared: Sequence[_Prepared]) -> tuple[dict[int, Known], Plan]:
+    def _plan(self, row: ThreadRow, prepared: Sequence[Prepared]) -> tuple[dict[int, Known], Plan]:
         known = [Known(*columns) for columns in self.memory._store.outline(row.key)]
         todo = plan(known, [p.turn for p in prepared], [p.digest for p in prepared])
         return {k.position: k for k in known}, todo
@@ -181,7 +189,7 @@ class Thread:
         self,
         row: ThreadRow,
         writer: ThreadWriter,
-        prepared: Sequence[_Prepared],
+        prepared: Sequence[Prepared],
         vectors: dict[str, Vectors],
     ) -> Reconciled:
         store = self.memory._store
@@ -331,11 +339,20 @@ class Thread:
 
     def episodes(self) -> list[Episode]:
         """All episodes in order of their first turn, the open one included."""
-        with self.memory._guard():
+        with self.memory._reading():
             found: list[Episode] = []
             for row in self._rows():
                 found += whole_episodes(self.memory._store, self.memory._index(row))
             return found
+
+    def segments(self) -> list[Segment]:
+        """All segments in order, the open one included: where the thread was cut, and why."""
+        with self.memory._reading():
+            return [
+                public_segment(self.name, segment)
+                for row in self._rows()
+                for segment in self.memory._index(row).segments
+            ]
 
     def turns(self) -> list[Turn]:
         """All live turns in order."""
@@ -370,7 +387,7 @@ class Thread:
                 raise
             memory._keep(self.name, writer)
 
-    def _embed(self, prepared: Sequence[_Prepared], progress: Progress | None) -> dict[str, Vectors]:
+    def _embed(self, prepared: Sequence[Prepared], progress: Progress | None) -> dict[str, Vectors]:
         """Vectors by text; texts that are stored already are not embedded again."""
         texts = {p.digest: p.turn.text for p in prepared if p.turn.text.strip()}
         with self.memory._guard():
@@ -384,7 +401,7 @@ class Thread:
         tokens = self.memory.config.estimator(turn.text)
         return TurnRow(position, turn, tokens, digest, hashed_terms(turn.text), live)
 
-    def _new_rows(self, row: ThreadRow, prepared: Sequence[_Prepared]) -> tuple[list[str], list[TurnRow]]:
+    def _new_rows(self, row: ThreadRow, prepared: Sequence[Prepared]) -> tuple[list[str], list[TurnRow]]:
         """Ids of all turns, and rows of those that are not stored yet."""
         store = self.memory._store
         given = [p.turn.id for p in prepared if p.turn.id is not None]

@@ -36,14 +36,20 @@ class Segment:
         end: Position behind its last turn.
         tokens: Estimated tokens of its text.
         cut: Why it ends: "shift", "max", or "end" for the open one.
+        episode: Identity of the episode that it belongs to.
         similarity: The statistic at the cut that ended it; None where the cut has none.
+        threshold: What the statistic was compared with.
+        strength: How clear the cut is, 0 to 1, where the rule grades it.
     """
 
     start: int
     end: int
     tokens: int
     cut: str
+    episode: str
     similarity: float | None = None
+    threshold: float | None = None
+    strength: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faiss
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +16,11 @@ class FlatIndex:
     """
 
     def __init__(self, dimension: int) -> None:
+        import faiss  # slow to import, and not needed by every command
+
         self.dimension = dimension
+        self._restricted = lambda rows: faiss.SearchParameters(sel=faiss.IDSelectorBatch(rows))
+        self._view = faiss.rev_swig_ptr
         self._index = faiss.IndexFlatIP(dimension)
 
     def __len__(self) -> int:
@@ -34,13 +37,26 @@ class FlatIndex:
         n = len(self)
         if n == 0:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        flat: Vectors = faiss.rev_swig_ptr(self._index.get_xb(), n * self.dimension)
+        flat: Vectors = self._view(self._index.get_xb(), n * self.dimension)
         return flat.reshape(n, self.dimension)
 
-    def search(self, query: Vectors, k: int) -> tuple[NDArray[np.int64], Vectors]:
-        """The ``k`` rows nearest to a unit query of shape (dimension,), best first: row numbers and cosines."""
-        k = min(k, len(self))
+    def search(
+        self, query: Vectors, k: int, allowed: NDArray[np.bool_] | None = None
+    ) -> tuple[NDArray[np.int64], Vectors]:
+        """The rows nearest to a query.
+
+        Args:
+            query: Unit vector, shape (dimension,).
+            k: Most rows.
+            allowed: Rows that may be found, shape (len(self),); all when None.
+
+        Returns:
+            Row numbers and cosines, best first.
+        """
+        chosen = None if allowed is None else np.flatnonzero(allowed)
+        k = min(k, len(self) if chosen is None else len(chosen))
         if k <= 0:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-        scores, rows = self._index.search(query[None, :].astype(np.float32), k)
+        parameters = None if chosen is None else self._restricted(chosen)
+        scores, rows = self._index.search(query[None, :].astype(np.float32), k, params=parameters)
         return rows[0], scores[0]

@@ -125,8 +125,8 @@ class Store(Protocol):
         """A write transaction: all or nothing. Other writers wait."""
         ...
 
-    def changed(self) -> bool:
-        """Whether another process has written since the last call."""
+    def snapshot(self) -> AbstractContextManager[None]:
+        """A read transaction: what is read within it is of one moment."""
         ...
 
     def close(self) -> None:

@@ -106,7 +106,6 @@ class SQLiteStore:
             if not file.parent.is_dir():
                 raise StoreNotFoundError(f"the folder of {path} does not exist; create it first")
         self._depth = 0
-        self._data_version = -1
         try:
             with self._errors("open"):
                 self._db = self._connect(path)
@@ -195,12 +194,18 @@ class SQLiteStore:
             finally:
                 self._depth = 0
 
-    def changed(self) -> bool:
-        """See `Store.changed`."""
-        (version,) = self._db.execute("PRAGMA data_version").fetchone()
-        changed = version != self._data_version
-        self._data_version = version
-        return changed
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """See `Store.snapshot`."""
+        with self._errors("read"):
+            if self._db.in_transaction:
+                yield
+                return
+            self._db.execute("BEGIN")
+            try:
+                yield
+            finally:
+                self._db.execute("COMMIT")
 
     def close(self) -> None:
         """See `Store.close`."""
