@@ -156,11 +156,7 @@ def _ingest(arguments: argparse.Namespace) -> int:
 
 
 def _recall(arguments: argparse.Namespace) -> int:
-    limits = {
-        name: value
-        for name in ("k", "max_tokens")
-        if (value := getattr(arguments, name)) is not None
-    }
+    limits = {name: value for name in ("k", "max_tokens") if (value := getattr(arguments, name)) is not None}
     times = {
         name: parse_time(value, f"--{name}")
         for name in ("after", "before")
@@ -228,9 +224,7 @@ def explain(recall: Recall) -> str:
     lines = ["episode           score  " + "  ".join(f"{view:>9}" for view in views) + "  turns  left out"]
     for episode in recall.episodes:
         values = "  ".join(f"{episode.evidence.get(view, 0.0):9.3f}" for view in views)
-        lines.append(
-            f"{episode.id}  {episode.score:5.2f}  {values}  {len(episode.turns):5}  {episode.omitted:8}"
-        )
+        lines.append(f"{episode.id}  {episode.score:5.2f}  {values}  {len(episode.turns):5}  {episode.omitted:8}")
     lines.append(f"{recall.tokens} tokens handed over")
     return "\n".join(lines)
 
@@ -348,7 +342,9 @@ def _check(arguments: argparse.Namespace) -> int:
 
 
 def _inspect(arguments: argparse.Namespace) -> int:
-    raise InputError("tsim inspect comes with a later version; `tsim segment` and `tsim recall --explain` say why today")
+    raise InputError(
+        "tsim inspect comes with a later version; `tsim segment` and `tsim recall --explain` say why today"
+    )
 
 
 if __name__ == "__main__":

@@ -39,9 +39,7 @@ class TSIMConfig:
         tokens: Name of the token estimator: "universal" or "published".
     """
 
-    segmentation: CalibratedSegmentation | PublishedSegmentation = field(
-        default_factory=CalibratedSegmentation
-    )
+    segmentation: CalibratedSegmentation | PublishedSegmentation = field(default_factory=CalibratedSegmentation)
     linking: Linking | None = field(default_factory=Linking)
     views: PublishedViews | None = None
     ranking: FusedRanking | PublishedRanking = field(default_factory=FusedRanking)
@@ -81,9 +79,7 @@ class TSIMConfig:
     def longmemeval(cls) -> TSIMConfig:
         """The published variant for LongMemEval-S (paper table 18, last rows)."""
         return cls(
-            segmentation=PublishedSegmentation(
-                theta_s=0.74, l_min=160, l_max=480, recent_episodes=2, b=0.06
-            ),
+            segmentation=PublishedSegmentation(theta_s=0.74, l_min=160, l_max=480, recent_episodes=2, b=0.06),
             linking=None,
             views=PublishedViews(),
             ranking=PublishedRanking(
@@ -112,7 +108,7 @@ class TSIMConfig:
         """A copy with other values.
 
         Args:
-            changes: Whole parts by their name, or single fields of a part by theirs, such as ``k=3`` or ``theta_s=0.6``.
+            changes: Whole parts by name, or single fields of a part by theirs, such as ``k=3`` or ``theta_s=0.6``.
 
         Raises:
             ConfigError: If no part of this configuration has such a field, or the value is out of range.

@@ -1,17 +1,17 @@
 """The whole error tree. Every message says what went wrong and what to do about it.
 
-    TSIMError
-    +-- ConfigError            a setting is out of range or unknown            (also ValueError)
-    +-- InputError             a turn, thread name or query is not usable      (also ValueError)
-    |   +-- ReaderError        a transcript file is malformed; names the line
-    |   +-- DuplicateTurnError an id is taken by a turn with other content
-    +-- EmbedderError          an embedder failed or returned a bad array
-    +-- StoreError             the store cannot be opened, read or written
-        +-- StoreNotFoundError there is no store at that path
-        +-- StoreFormatError   the file is no TSIM store, or from a newer version
-        +-- StoreMismatchError it was written with another embedder or segmentation
-        +-- StoreClosedError   the memory was closed
-        +-- ReadOnlyError      a write on a memory opened with ``read_only=True``
+TSIMError
++-- ConfigError            a setting is out of range or unknown            (also ValueError)
++-- InputError             a turn, thread name or query is not usable      (also ValueError)
+|   +-- ReaderError        a transcript file is malformed; names the line
+|   +-- DuplicateTurnError an id is taken by a turn with other content
++-- EmbedderError          an embedder failed or returned a bad array
++-- StoreError             the store cannot be opened, read or written
++-- StoreNotFoundError there is no store at that path
++-- StoreFormatError   the file is no TSIM store, or from a newer version
++-- StoreMismatchError it was written with another embedder or segmentation
++-- StoreClosedError   the memory was closed
++-- ReadOnlyError      a write on a memory opened with ``read_only=True``
 """
 
 from __future__ import annotations

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,9 +36,7 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
                 store.put_thread(fresh)
                 renewed = [_renewed(row, config) for row in turns]
                 silent = [row for row in renewed if not row.live]
-                embedded = {
-                    row.position: vectors[row.turn.text] for row in renewed if row.turn.text.strip()
-                }
+                embedded = {row.position: vectors[row.turn.text] for row in renewed if row.turn.text.strip()}
                 store.put_turns(
                     thread.key, silent, {r.position: embedded[r.position] for r in silent if r.position in embedded}
                 )
@@ -54,9 +53,7 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
 
 def _renewed(row: TurnRow, config: TSIMConfig) -> TurnRow:
     text = row.turn.text
-    return replace(
-        row, tokens=config.estimator(text), digest=text_digest(text), terms=hashed_terms(text)
-    )
+    return replace(row, tokens=config.estimator(text), digest=text_digest(text), terms=hashed_terms(text))
 
 
 def check(memory: EpisodicMemory) -> list[str]:
@@ -95,7 +92,7 @@ def _thread_problems(store: Store, row: ThreadRow, dimension: int) -> list[str]:
         if r.position >= row.next:
             problems.append(f"turn {r.position} lies behind the thread's end at {row.next}")
     segments = store.segments(row.key)
-    for before, after in zip(segments, segments[1:], strict=False):
+    for before, after in pairwise(segments):
         if before.end > after.start:
             problems.append(f"segments at {before.start} and {after.start} overlap")
     covered = np.zeros(row.next, dtype=bool)

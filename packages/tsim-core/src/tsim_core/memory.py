@@ -19,7 +19,7 @@ from tsim_core.embedding import Embedder, EmbedderLike, Vectors, embed_checked, 
 from tsim_core.errors import InputError, StoreClosedError, StoreError, StoreFormatError, StoreMismatchError
 from tsim_core.lexical import ANALYSIS_VERSION
 from tsim_core.recall import DEFAULT, Filter, Limit, recall_from
-from tsim_core.store import Store, open_store
+from tsim_core.store import open_store
 from tsim_core.store.base import ThreadRow
 from tsim_core.thread import Thread
 from tsim_core.threads import ThreadIndex
@@ -206,9 +206,7 @@ class EpisodicMemory:
             query_vector = self.embed([query])[0]
         with self._reading():
             indices = [self._index(row) for row in rows()]
-            return recall_from(
-                self._store, self._config, query, query_vector, indices, k, max_tokens, filter_
-            )
+            return recall_from(self._store, self._config, query, query_vector, indices, k, max_tokens, filter_)
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Embed texts in batches, equal ones once; see `tsim_core.embedding.embed_checked`."""

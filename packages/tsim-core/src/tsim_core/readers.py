@@ -1,7 +1,7 @@
 """Transcripts from files: every common dump of a chat becomes a list of turns.
 
-Formats: JSON lines and JSON lists of messages (OpenAI, ShareGPT and similar), a ChatGPT export, LangChain and LlamaIndex
-message dumps, and plain text with a speaker before each turn (``User: ...``).
+Formats: JSON lines and JSON lists of messages (OpenAI, ShareGPT and similar), a ChatGPT export, LangChain and
+LlamaIndex message dumps, and plain text with a speaker before each turn (``User: ...``).
 """
 
 from __future__ import annotations
@@ -204,9 +204,7 @@ def message_turn(item: Any, where: str) -> Turn:
         metadata |= nested
     if isinstance(name, str) and name:
         metadata.setdefault("name", name)
-    return Turn(
-        known, text, None if id_ is None else str(id_), parse_time(time, where), metadata or None
-    )
+    return Turn(known, text, None if id_ is None else str(id_), parse_time(time, where), metadata or None)
 
 
 _KNOWN = frozenset({"user", "assistant", "system", "tool"})

@@ -133,15 +133,17 @@ def recall_from(
     ranked = []
     for index in indices:
         allowed = _allowed(store, index, filter_)
-        for found in rank_published(vector, index.flat, index.episodes.of_row, _summaries(index), _clusters(index), config.ranking, allowed):
+        for found in rank_published(
+            vector, index.flat, index.episodes.of_row, _summaries(index), _clusters(index), config.ranking, allowed
+        ):
             ranked.append((found.score, index, found))
     ranked.sort(key=lambda r: -r[0])
-    eps=[]
-    for s,index,found in ranked[:most]:
-        e=[e for e in whole_episodes(store,index)][found.episode]
-        eps.append(replace(e,score=s,evidence=found.evidence))
-    text="\n\n".join("\n".join(t.text for t in e.turns) for e in eps)
-    return Recall(query,tuple(eps),text,round(config.estimator(text)))
+    eps = []
+    for s, index, found in ranked[:most]:
+        e = [e for e in whole_episodes(store, index)][found.episode]
+        eps.append(replace(e, score=s, evidence=found.evidence))
+    text = "\n\n".join("\n".join(t.text for t in e.turns) for e in eps)
+    return Recall(query, tuple(eps), text, round(config.estimator(text)))
 
 
 def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bool_] | None:

@@ -1,7 +1,7 @@
 """Align a thread with a history that an agent framework hands over: the plan, as pure data.
 
-Frameworks send the whole history again and again: replayed, forked, edited, trimmed at the head, with a summary in place
-of what was trimmed. `plan` says what has to happen so that the thread equals that history with exactly one copy of
+Frameworks send the whole history again and again: replayed, forked, edited, trimmed at the head, with a summary in
+place of what was trimmed. `plan` says what has to happen so that the thread equals that history with exactly one copy of
 each turn and none lost.
 """
 
@@ -69,8 +69,8 @@ def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]
     """Work out how the thread comes to equal ``history``.
 
     Turns are matched by id, else by role, content and occurrence. Live turns before the first match were trimmed and
-    stay. A gap between two matches was trimmed as well (and stays), unless as many other turns stand in its place: then it
-    was edited. Live turns behind the last match are superseded.
+    stay. A gap between two matches was trimmed as well (and stays), unless as many other turns stand in its place: then
+    it was edited. Live turns behind the last match are superseded.
 
     Args:
         known: All stored turns of the thread in order of position, superseded ones included.
@@ -144,9 +144,7 @@ def _align(
     claimed: set[int],
 ) -> dict[int, int]:
     """Match history and live turns in order; a history turn with a known id only matches that turn."""
-    keys_live = [
-        ("id", stored.id) if stored.position in claimed else (stored.role, stored.digest) for stored in live
-    ]
+    keys_live = [("id", stored.id) if stored.position in claimed else (stored.role, stored.digest) for stored in live]
     keys_history = [
         ("id", partner[i].id) if i in partner else (turn.role, digests[i]) for i, turn in enumerate(history)
     ]

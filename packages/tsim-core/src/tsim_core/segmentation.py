@@ -147,9 +147,7 @@ class PublishedSegmenter:
                         self.config.theta_s,
                     )
                 )
-                self._recent = [
-                    (p, v, age + 1) for p, v, age in self._recent if age + 1 < self.config.recent_episodes
-                ]
+                self._recent = [(p, v, age + 1) for p, v, age in self._recent if age + 1 < self.config.recent_episodes]
                 self._start, self._tokens, self._count = None, 0.0, 0
         if self._start is None:
             self._start = turn.position

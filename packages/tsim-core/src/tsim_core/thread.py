@@ -195,9 +195,7 @@ class Thread:
         store = self.memory._store
         known, todo = self._plan(row, prepared)
         # Another process may have written since: what is needed may have changed.
-        vectors |= self._embed(
-            [p for i in _needed(todo) if (p := prepared[i]).turn.text not in vectors], None
-        )
+        vectors |= self._embed([p for i in _needed(todo) if (p := prepared[i]).turn.text not in vectors], None)
         taken = {k.id for k in known.values()} | {p.turn.id for p in prepared if p.turn.id}
         position = row.next
         new: list[TurnRow] = []
@@ -212,9 +210,7 @@ class Thread:
             else:
                 new.append(self._row(position, _named(prepared[which].turn, position, taken), prepared[which].digest))
             position += 1
-        by_position = {
-            r.position: vectors[r.turn.text] for r in (*updates, *new) if r.turn.text.strip()
-        }
+        by_position = {r.position: vectors[r.turn.text] for r in (*updates, *new) if r.turn.text.strip()}
         if not (updates or todo.supersede or moves):
             writer.append(new, by_position)
         else:
@@ -286,9 +282,7 @@ class Thread:
         if before is None and after is None:
             return chosen or []
         within = Filter(after, before, None)
-        return [
-            r.position for r in store.turns(row.key, chosen) if within.times_match(r.turn.timestamp)
-        ]
+        return [r.position for r in store.turns(row.key, chosen) if within.times_match(r.turn.timestamp)]
 
     def clear(self) -> int:
         """Delete the thread with all that is in it, from the bytes of the file too. Returns the number of turns."""
@@ -333,9 +327,7 @@ class Thread:
         Raises:
             InputError: If a limit is below 1, or both are None.
         """
-        return self.memory._recall(
-            query, self._rows, k, max_tokens, Filter(after, before, where), query_vector
-        )
+        return self.memory._recall(query, self._rows, k, max_tokens, Filter(after, before, where), query_vector)
 
     def episodes(self) -> list[Episode]:
         """All episodes in order of their first turn, the open one included."""
@@ -406,9 +398,7 @@ class Thread:
         store = self.memory._store
         given = [p.turn.id for p in prepared if p.turn.id is not None]
         positions = store.find_ids(row.key, given)
-        content = {
-            r.turn.id: (r.turn.role, r.turn.text) for r in store.turns(row.key, list(positions.values()))
-        }
+        content = {r.turn.id: (r.turn.role, r.turn.text) for r in store.turns(row.key, list(positions.values()))}
         automatic = [f"t{row.next + i}" for i in range(len(prepared))]
         taken = set(given) | store.find_ids(row.key, automatic).keys()
         ids: list[str] = []
@@ -445,9 +435,7 @@ class Thread:
         """Async twin of `reconcile`."""
         return await self._async(lambda: self.reconcile(history))
 
-    async def arecall(
-        self, query: str, k: Limit = DEFAULT, max_tokens: Limit = DEFAULT, **options: Any
-    ) -> Recall:
+    async def arecall(self, query: str, k: Limit = DEFAULT, max_tokens: Limit = DEFAULT, **options: Any) -> Recall:
         """Async twin of `recall`."""
         return await self._async(lambda: self.recall(query, k, max_tokens, **options))
 

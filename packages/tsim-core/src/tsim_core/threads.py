@@ -77,9 +77,7 @@ class ThreadIndex:
         self.append(store.columns(self.key, self.next), positions, vectors, row.next)
         self.segments = store.segments(self.key)
         self.summaries = store.summaries(self.key)
-        self.clusters = [
-            (Cluster(c.number, c.members, c.centroid), c.vector) for c in store.clusters(self.key)
-        ]
+        self.clusters = [(Cluster(c.number, c.members, c.centroid), c.vector) for c in store.clusters(self.key)]
         self._forget_cached()
 
     def append(self, columns: Columns, embedded: Sequence[int], vectors: Vectors, until: int) -> None:

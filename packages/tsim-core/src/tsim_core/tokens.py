@@ -48,9 +48,7 @@ def universal(text: str) -> float:
         else:
             blobs = sum(map(len, _BLOB.findall(word)))
             plain = len(word) - blobs
-            spaced += max(
-                TOKENS_PER_WORD, plain / _CHARACTERS_PER_TOKEN + blobs / _CHARACTERS_PER_BLOB_TOKEN
-            )
+            spaced += max(TOKENS_PER_WORD, plain / _CHARACTERS_PER_TOKEN + blobs / _CHARACTERS_PER_BLOB_TOKEN)
     return spaced + unspaced
 
 

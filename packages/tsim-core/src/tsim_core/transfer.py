@@ -1,7 +1,7 @@
 """Threads to a file of JSON lines and back.
 
-The first line names the format and the embedder; then comes a line a thread, each followed by a line a turn. Vectors are not
-written: they are made anew on import, so that a file moves between embedders.
+The first line names the format and the embedder; then comes a line a thread, each followed by a line a turn. Vectors
+are not written: they are made anew on import, so that a file moves between embedders.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _read(path: str) -> dict[tuple[str, ...], list[Turn]]:
         where = f"{path}, line {number}"
         if number == 1:
             if data.get("tsim") != FORMAT:
-                raise ReaderError(f"{where}: not an export of this version of TSIM (expected \"tsim\": {FORMAT})")
+                raise ReaderError(f'{where}: not an export of this version of TSIM (expected "tsim": {FORMAT})')
         elif "thread" in data:
             current = threads.setdefault(tuple(data["thread"]), [])
         elif current is None:

@@ -33,9 +33,7 @@ class ThreadWriter:
         embed: Embeds texts that are made here (summaries and clusters).
     """
 
-    def __init__(
-        self, store: Store, row: ThreadRow, index: ThreadIndex, config: TSIMConfig, embed: Embed
-    ) -> None:
+    def __init__(self, store: Store, row: ThreadRow, index: ThreadIndex, config: TSIMConfig, embed: Embed) -> None:
         self._store = store
         self._row = row
         self._index = index
@@ -221,8 +219,16 @@ class ThreadWriter:
         turns = [row.turn for row in self._store.turns(self._row.key, positions)]
         return summary_text(segment.start, turns, config)
 
-    def _save(self, **changes: int) -> None:
-        self._row = self._store.put_thread(replace(self._row, state=self._state(), **changes))
+    def _save(self, next: int | None = None, epoch: int | None = None) -> None:
+        row = self._row
+        self._row = self._store.put_thread(
+            replace(
+                row,
+                state=self._state(),
+                next=row.next if next is None else next,
+                epoch=row.epoch if epoch is None else epoch,
+            )
+        )
         self._index.epoch = self._row.epoch
 
     def continues(self, row: ThreadRow) -> bool:

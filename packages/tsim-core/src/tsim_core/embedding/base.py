@@ -133,9 +133,7 @@ def embed_checked(embedder: Embedder, texts: Sequence[str]) -> Vectors:
     array = unit_rows(array)
     zero = np.flatnonzero(~array.any(axis=1))
     if zero.size:
-        raise EmbedderError(
-            f"embedder {embedder.name!r} returned a zero vector for {unique[int(zero[0])][:60]!r}"
-        )
+        raise EmbedderError(f"embedder {embedder.name!r} returned a zero vector for {unique[int(zero[0])][:60]!r}")
     if len(unique) == len(texts):
         return array
     row = {text: i for i, text in enumerate(unique)}

@@ -114,9 +114,7 @@ def _session(threads: int | None) -> Callable[..., Vectors]:
 def _tokenizer() -> Callable[[list[str]], list[list[int]]]:
     from tokenizers import Tokenizer
 
-    tokenizer = Tokenizer.from_file(
-        str(_checked(Path(__file__).with_name("minilm_tokenizer.json"), TOKENIZER_SHA256))
-    )
+    tokenizer = Tokenizer.from_file(str(_checked(Path(__file__).with_name("minilm_tokenizer.json"), TOKENIZER_SHA256)))
     tokenizer.no_padding()
     tokenizer.no_truncation()
 

@@ -119,9 +119,7 @@ class SQLiteStore:
         if self.read_only:
             # mode=ro still sees another process's WAL; the writer keeps the -shm file
             uri = Path(path).absolute().as_uri() + "?mode=ro"
-            return sqlite3.connect(
-                uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
+            return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
 
     def _prepare(self, in_memory: bool) -> None:
@@ -232,9 +230,7 @@ class SQLiteStore:
             return self._threads("ORDER BY id", ())
         exact = encode_name(prefix)
         start = exact[:-1] + ","
-        return self._threads(
-            "WHERE name = ? OR substr(name, 1, ?) = ? ORDER BY id", (exact, len(start), start)
-        )
+        return self._threads("WHERE name = ? OR substr(name, 1, ?) = ? ORDER BY id", (exact, len(start), start))
 
     def _threads(self, where: str, arguments: tuple[Any, ...]) -> list[ThreadRow]:
         rows = self._db.execute(f"SELECT id, name, next, epoch, state FROM threads {where}", arguments)
@@ -303,8 +299,7 @@ class SQLiteStore:
         for chunk in _chunks(list(ids)):
             found.update(
                 self._db.execute(
-                    "SELECT id, key & 4294967295 FROM turns "
-                    f"WHERE key >> 32 = ? AND id IN ({_marks(chunk)})",
+                    f"SELECT id, key & 4294967295 FROM turns WHERE key >> 32 = ? AND id IN ({_marks(chunk)})",
                     [thread, *chunk],
                 ).fetchall()
             )
@@ -450,15 +445,10 @@ class SQLiteStore:
         self._delete("clusters", thread, gone)
         self._db.executemany(
             "INSERT OR REPLACE INTO clusters VALUES (?, ?, ?, ?)",
-            [
-                (_key(thread, r.number), json.dumps(r.members), _blob(r.centroid), _blob(r.vector))
-                for r in rows
-            ],
+            [(_key(thread, r.number), json.dumps(r.members), _blob(r.centroid), _blob(r.vector)) for r in rows],
         )
 
-    def replace_views(
-        self, thread: int, summaries: Mapping[int, Vectors], clusters: Sequence[ClusterRow]
-    ) -> None:
+    def replace_views(self, thread: int, summaries: Mapping[int, Vectors], clusters: Sequence[ClusterRow]) -> None:
         """See `Store.replace_views`."""
         for table in ("summaries", "clusters"):
             self._db.execute(f"DELETE FROM {table} WHERE key BETWEEN ? AND ?", _range(thread))
