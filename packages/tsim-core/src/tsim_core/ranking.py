@@ -119,7 +119,7 @@ def rank_published(
         for place, episode in enumerate(best):
             evidence[episode]["cluster"] += config.w_l * config.lambda_l**place * similarity  # (7)
     local = {episode: sum(parts.values()) for episode, parts in evidence.items()}
-    seeds = sorted(local, key=lambda e: (-local[e], -e))[: config.expansion]
+    seeds = sorted(local, key=lambda e: (-local[e], -e))[: config.expansion if config.lambda_sem else 0]
     for seed in seeds:
         to_seed = summaries @ summaries[seed]
         to_seed[seed] = -np.inf
