@@ -88,7 +88,11 @@ def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]
     for i, at in path.items():
         partner[i] = live[at]
     claimed = {stored.position for stored in partner.values()}
-    _match_superseded(known, history, digests, partner, claimed)
+    head = range(min(path, default=0))
+    _match_content([t for t in live if t.position not in claimed], head, history, digests, partner)
+    claimed = {stored.position for stored in partner.values()}
+    silent = [t for t in known if not t.live and t.position not in claimed]
+    _match_content(silent, range(len(history)), history, digests, partner)
 
     for i, stored in partner.items():
         if (stored.role, stored.digest) != (history[i].role, digests[i]):
@@ -152,10 +156,13 @@ def _align(
         return {}
     # The usual case is a suffix of the thread, followed by what is new: no need for a general alignment.
     overlap = min(len(keys_live), len(keys_history))
+    known_live = set(keys_live)
     for size in range(overlap, 0, -1):
         start = len(keys_live) - size
         if keys_live[start] == keys_history[0] and keys_live[start:] == keys_history[:size]:
-            return {i: start + i for i in range(size)}
+            if known_live.isdisjoint(keys_history[size:]) or size == overlap:
+                return {i: start + i for i in range(size)}
+            break  # what follows is known too: perhaps the overlap is by chance
     path: dict[int, int] = {}
     matcher = SequenceMatcher(None, keys_live, keys_history, autojunk=False)
     for block in matcher.get_matching_blocks():
@@ -164,19 +171,18 @@ def _align(
     return path
 
 
-def _match_superseded(
-    known: Sequence[Known],
+def _match_content(
+    stored: Sequence[Known],
+    unmatched: Sequence[int],
     history: Sequence[Turn],
     digests: Sequence[int],
     partner: dict[int, Known],
-    claimed: set[int],
 ) -> None:
-    """Find unmatched history turns among the superseded ones, in order of occurrence."""
+    """Find history turns without a partner among stored ones by role and content, in order of occurrence."""
     waiting: dict[tuple[str, int], deque[Known]] = defaultdict(deque)
-    for stored in known:
-        if not stored.live and stored.position not in claimed:
-            waiting[stored.role, stored.digest].append(stored)
-    for i, turn in enumerate(history):
-        queue = waiting.get((turn.role, digests[i]))
+    for turn in stored:
+        waiting[turn.role, turn.digest].append(turn)
+    for i in unmatched:
+        queue = waiting.get((history[i].role, digests[i]))
         if i not in partner and queue:
             partner[i] = queue.popleft()
