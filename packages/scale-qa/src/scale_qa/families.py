@@ -33,9 +33,7 @@ class _Loader(yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader):  
         keys = [key.value for key, _ in node.value]
         twice = [key for key in keys if keys.count(key) > 1]
         if twice:
-            raise yaml.constructor.ConstructorError(
-                None, None, f"the key {twice[0]!r} comes twice", node.start_mark
-            )
+            raise yaml.constructor.ConstructorError(None, None, f"the key {twice[0]!r} comes twice", node.start_mark)
         return dict(super().construct_mapping(node, deep))
 
 
@@ -121,14 +119,26 @@ def load_family(path: Path) -> Family:
     Raises:
         FamilyError: If it is not YAML or not of the format; names the file and the key.
     """
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise FamilyError(f"{path}: not readable as YAML: {error}") from error
+    data = load_yaml(path)
     try:
         return _family(data, path)
     except FamilyError as error:
         raise FamilyError(f"{path}: {error}") from error
+
+
+def load_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping in which every scalar is text.
+
+    Raises:
+        FamilyError: If it is no YAML, no mapping, or a key comes twice.
+    """
+    try:
+        data = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise FamilyError(f"{path}: not readable as YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise FamilyError(f"{path}: expected a mapping from keys to values")
+    return data
 
 
 def shipped_families() -> list[Family]:
@@ -147,9 +157,7 @@ def shipped_families() -> list[Family]:
     return [families[key] for key in sorted(families)]
 
 
-def _family(data: Any, path: Path) -> Family:
-    if not isinstance(data, dict):
-        raise FamilyError("expected a mapping with the keys " + ", ".join(_KEYS))
+def _family(data: dict[str, Any], path: Path) -> Family:
     missing = [key for key in _KEYS if key not in data and key not in ("slots", "cases")]
     unknown = [key for key in data if key not in _KEYS]
     if missing or unknown:
@@ -165,8 +173,8 @@ def _family(data: Any, path: Path) -> Family:
         topic=_one_of(data["topic"], DOMAINS, "topic"),
         language=_one_of(data["language"], LANGUAGES, "language"),
         stress=tuple(_one_of(cue, STRESS_CUES, "stress") for cue in _list(data["stress"], "stress")),
-        slots=_slots(data.get("slots") or {}),
-        cases=_cases(data.get("cases") or []),
+        slots=parse_slots(data.get("slots") or {}),
+        cases=parse_cases(data.get("cases") or []),
         turns=tuple(_turn(turn, f"turns[{i + 1}]") for i, turn in enumerate(_list(data["turns"], "turns"))),
         queries={kind: _wordings(queries[kind], f"queries.{kind}") for kind in OVERLAPS},
         answer=_wordings(data["answer"], "answer"),
@@ -180,7 +188,8 @@ def _family(data: Any, path: Path) -> Family:
     return family
 
 
-def _slots(data: Any) -> dict[str, tuple[str, ...]]:
+def parse_slots(data: Any) -> dict[str, tuple[str, ...]]:
+    """Check the ``slots`` of a file: lists of texts, or ``{range: [low, high]}``."""
     if not isinstance(data, dict):
         raise FamilyError("slots: expected a mapping from names to lists of values")
     slots = {}
@@ -196,15 +205,15 @@ def _slots(data: Any) -> dict[str, tuple[str, ...]]:
                 raise FamilyError(f"slots.{name}: the smaller bound of a range comes first")
         else:
             slots[name] = tuple(
-                _scalar(value, f"slots.{name}[{i + 1}]")
-                for i, value in enumerate(_list(values, f"slots.{name}"))
+                _scalar(value, f"slots.{name}[{i + 1}]") for i, value in enumerate(_list(values, f"slots.{name}"))
             )
         if len(set(slots[name])) != len(slots[name]):
             raise FamilyError(f"slots.{name}: the same value twice")
     return slots
 
 
-def _cases(data: Any) -> tuple[dict[str, str], ...]:
+def parse_cases(data: Any) -> tuple[dict[str, str], ...]:
+    """Check the ``cases`` of a file: mappings with the same keys; one empty case where there are none."""
     cases = [
         {key: _scalar(value, f"cases[{i + 1}].{key}") for key, value in case.items()}
         for i, case in enumerate(_list(data, "cases") if data else [{}])
@@ -220,9 +229,7 @@ def _turn(data: Any, where: str) -> FamilyTurn:
         raise FamilyError(f"{where}: expected 'user: [...]' or 'assistant: [...]'")
     roles = [key for key in data if key in ("user", "assistant")]
     if len(roles) != 1 or set(data) - {"evidence", *roles}:
-        raise FamilyError(
-            f"{where}: expected one role with its wordings and perhaps 'evidence', got {list(data)}"
-        )
+        raise FamilyError(f"{where}: expected one role with its wordings and perhaps 'evidence', got {list(data)}")
     if data.get("evidence", "false") not in ("true", "false"):
         raise FamilyError(f"{where}: evidence must be true or false")
     return FamilyTurn(roles[0], _wordings(data[roles[0]], where), data.get("evidence") == "true")
@@ -240,9 +247,7 @@ def _list(data: Any, where: str) -> list[Any]:
 
 def _scalar(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise FamilyError(
-            f"{where}: expected text, got {value!r:.60}; quote text that holds a colon or braces"
-        )
+        raise FamilyError(f"{where}: expected text, got {value!r:.60}; quote text that holds a colon or braces")
     text = " ".join(value.split())
     if not text:
         raise FamilyError(f"{where}: blank")

@@ -16,6 +16,7 @@ from scale_qa.records import DOMAINS, LETTERS, OVERLAPS, Message, Record
 
 T = TypeVar("T")
 _TRIES = 400  # candidates looked at before a family counts as exhausted
+_MANY = 60  # from so many values on, chance alone spreads well
 _POOL = 12  # valid candidates among which the most different one is taken
 
 
@@ -73,9 +74,7 @@ def generate(families: Sequence[Family], count: int, seed: int) -> list[Record]:
         for family, share in _shares(members, size, Dice(seed, "families", domain)):
             for draw in draw_family(family, [next(kinds) for _ in range(share)], seed):
                 place = len(drawn)
-                drawn.append(
-                    make_record(family, draw, f"our:{domain}-{numbers[place]:03d}", letters[place], seed)
-                )
+                drawn.append(make_record(family, draw, f"our:{domain}-{numbers[place]:03d}", letters[place], seed))
         records += sorted(drawn, key=lambda record: record.id)
     return records
 
@@ -166,6 +165,8 @@ def _candidate(
     """A draw that prefers what was used least so far."""
 
     def rare(part: str, values: Sequence[T]) -> T:
+        if len(values) > _MANY:
+            return dice.choice(values)
         limit = min(used[part, value] for value in values) + dice.below(2)
         return dice.choice([value for value in values if used[part, value] <= limit])
 
@@ -193,10 +194,7 @@ def _parts(draw: Draw) -> Iterator[tuple[str, object]]:
 
 def _is_sound(family: Family, draw: Draw, others: Sequence[Draw]) -> bool:
     """A cue that no other draw has, four different options, and evidence that is one turn each."""
-    if any(
-        draw.wordings == other.wordings or _fits(draw.cue, other) or _fits(other.cue, draw)
-        for other in others
-    ):
+    if any(draw.wordings == other.wordings or _fits(draw.cue, other) or _fits(other.cue, draw) for other in others):
         return False
     say = _speaker(draw.values)
     options = {say(_wording(option, draw.option)) for option in (family.answer, *family.wrong)}

@@ -120,9 +120,7 @@ class Package:
             PackageError: If there is no such batch, or a line of it is malformed.
         """
         if name not in self.batch_names:
-            raise PackageError(
-                f"{self.directory}: no batch {name!r}; there are {', '.join(self.batch_names)}"
-            )
+            raise PackageError(f"{self.directory}: no batch {name!r}; there are {', '.join(self.batch_names)}")
         folder = self.directory / "batches" / name
         try:
             turns = tuple(_turn(row) for _, row in read_jsonl(folder / "stream.jsonl"))
@@ -151,16 +149,10 @@ def load_package(directory: Path | str) -> Package:
         raw = path.read_bytes()
         manifest = json.loads(raw)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise PackageError(
-            f"{directory}: no package (no manifest.json); build one with scale-qa build"
-        ) from error
+        raise PackageError(f"{directory}: no package (no manifest.json); build one with scale-qa build") from error
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise PackageError(f"{path}: not JSON: {error}") from error
-    if (
-        not isinstance(manifest, dict)
-        or manifest.get("format") != FORMAT
-        or not set(manifest) >= _MANIFEST_KEYS
-    ):
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or not set(manifest) >= _MANIFEST_KEYS:
         raise PackageError(f"{path}: not a manifest of {FORMAT}; build the package again")
     listed = set(manifest["files"])
     present = {p.relative_to(directory).as_posix() for p in (directory / "batches").rglob("*") if p.is_file()}
@@ -171,9 +163,7 @@ def load_package(directory: Path | str) -> Package:
     for name, expected in sorted(manifest["files"].items()):
         with (directory / name).open("rb") as file:
             if hashlib.file_digest(file, "sha256").hexdigest() != expected:
-                raise PackageError(
-                    f"{directory}: {name} was changed since it was built (SHA-256 differs); rebuild"
-                )
+                raise PackageError(f"{directory}: {name} was changed since it was built (SHA-256 differs); rebuild")
     return Package(directory, manifest, hashlib.sha256(raw).hexdigest())
 
 
@@ -198,9 +188,7 @@ class PackageWriter:
         self._batches: list[dict[str, Any]] = []
         self._reached = dict.fromkeys(REACH, 0)
 
-    def write_batch(
-        self, turns: Iterable[Turn], questions: Iterable[Question], gold: Iterable[GoldUnit]
-    ) -> None:
+    def write_batch(self, turns: Iterable[Turn], questions: Iterable[Question], gold: Iterable[GoldUnit]) -> None:
         """Write the next batch; ``turns`` may be a generator and is not kept."""
         name = f"{len(self._batches):03d}"
         counts: list[int] = []
@@ -250,9 +238,7 @@ class PackageWriter:
         manifest = {
             "format": FORMAT,
             **facts,
-            "counts": {
-                key: sum(b[key] for b in self._batches) for key in ("turns", "questions", "dialogues")
-            },
+            "counts": {key: sum(b[key] for b in self._batches) for key in ("turns", "questions", "dialogues")},
             "reachability": {str(k): round(v / max(questions, 1), 6) for k, v in self._reached.items()},
             "batches": self._batches,
             "files": self._files,

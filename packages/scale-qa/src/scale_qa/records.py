@@ -164,9 +164,7 @@ def noise_from_dict(data: Mapping[str, Any]) -> NoiseDialogue:
         RecordError: If a key is missing or unknown or a value has the wrong type.
     """
     _keys(data, ("id", "source", "licence", "turns"), ())
-    return NoiseDialogue(
-        _text(data, "id"), _text(data, "source"), _text(data, "licence"), _turns(data, "turns")
-    )
+    return NoiseDialogue(_text(data, "id"), _text(data, "source"), _text(data, "licence"), _turns(data, "turns"))
 
 
 def read_records(*paths: Path) -> list[Record]:
