@@ -166,6 +166,8 @@ class Runner:
         self.progress.start(spec.name, batch.name, "ingest")
         memory = spec(self._resources())
         try:
+            if memory.wants_gold:
+                memory.take_gold([unit.turns for unit in batch.gold])
             with self.embedder.timed() as watch:
                 memory.ingest(batch.turns)
             reader = Reader(batch.turns)

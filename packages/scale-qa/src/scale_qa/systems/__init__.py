@@ -140,7 +140,7 @@ def _checked(name: str, build: object) -> Build:
     return checked
 
 
-_MODULES = ("windows",)
+_MODULES = ("windows", "chunks", "raptor", "memgpt", "hipporag", "whole")
 
 __all__ = [
     "GROUP",

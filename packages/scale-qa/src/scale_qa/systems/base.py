@@ -61,10 +61,12 @@ class MemorySystem(ABC):
     Attributes:
         notes: Stand-ins and settings that a reader of the results must know.
         context_cap: Estimated tokens that the system hands over at most, whatever ``k`` is; None for no cap.
+        wants_gold: Whether the run tells it the true dialogues before it ingests: diagnostics only.
     """
 
     notes: tuple[str, ...] = ()
     context_cap: float | None = None
+    wants_gold: bool = False
 
     @abstractmethod
     def ingest(self, turns: Sequence[Turn]) -> None:
@@ -84,6 +86,9 @@ class MemorySystem(ABC):
     def prompt(self, query: str, units: Sequence[Unit]) -> str | None:
         """The context for an answer model, for ``units`` just retrieved; None lets the benchmark write it."""
         return None
+
+    def take_gold(self, units: Sequence[Sequence[int]]) -> None:
+        """The turns of every source dialogue; called only where ``wants_gold`` is set."""
 
     def footprint(self) -> Footprint:
         """What is kept right now."""

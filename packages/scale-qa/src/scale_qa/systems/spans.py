@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from tsim_core.embedding import Vectors, unit_rows
+from tsim_core.types import Turn
+
 from scale_qa.lexical import BM25Index, Scores, analyse, top, z_scores
 from scale_qa.systems.base import (
     Footprint,
@@ -17,30 +20,30 @@ from scale_qa.systems.base import (
     embed_texts,
 )
 from scale_qa.tokens import estimate_tokens
-from tsim_core.embedding import Vectors, unit_rows
-from tsim_core.types import Turn
 
-Spans = list[tuple[int, int]]
-Spanner = Callable[[Sequence[float]], Spans]
+Span = Sequence[int]
+"""Positions of the turns of one unit, ascending; most are runs."""
+Spanner = Callable[[Sequence[float]], list[Span]]
+"""From the tokens of every turn to the units."""
 
 
-def single_turns(tokens: Sequence[float]) -> Spans:
+def single_turns(tokens: Sequence[float]) -> list[Span]:
     """Every turn by itself."""
-    return [(i, i + 1) for i in range(len(tokens))]
+    return [range(i, i + 1) for i in range(len(tokens))]
 
 
 def windows(limit: float) -> Spanner:
     """Runs of whole turns of at most ``limit`` estimated tokens; a longer turn stands alone."""
 
-    def spans(tokens: Sequence[float]) -> Spans:
-        cut: Spans = []
+    def spans(tokens: Sequence[float]) -> list[Span]:
+        cut: list[Span] = []
         start, length = 0, 0.0
         for i, count in enumerate(tokens):
             if i > start and length + count > limit:
-                cut.append((start, i))
+                cut.append(range(start, i))
                 start, length = i, 0.0
             length += count
-        return [*cut, (start, len(tokens))] if len(tokens) > start else cut
+        return [*cut, range(start, len(tokens))] if len(tokens) > start else cut
 
     return spans
 
@@ -48,9 +51,9 @@ def windows(limit: float) -> Spanner:
 def with_neighbours(reach: int) -> Spanner:
     """Every turn with ``reach`` turns on each side; the runs overlap."""
 
-    def spans(tokens: Sequence[float]) -> Spans:
+    def spans(tokens: Sequence[float]) -> list[Span]:
         n = len(tokens)
-        return [(max(0, i - reach), min(n, i + reach + 1)) for i in range(n)]
+        return [range(max(0, i - reach), min(n, i + reach + 1)) for i in range(n)]
 
     return spans
 
@@ -63,7 +66,7 @@ class SpanMemory(MemorySystem):
         self._spanner = spanner
         self._texts: list[str] = []
         self._tokens: list[float] = []
-        self.spans: Spans = []
+        self.spans: list[Span] = []
 
     def ingest(self, turns: Sequence[Turn]) -> None:
         """Append turns and index again what they change."""
@@ -79,10 +82,10 @@ class SpanMemory(MemorySystem):
         if not self.spans:
             return []
         scores = self._scores(query)
-        return [Unit(tuple(range(*self.spans[i])), float(scores[i])) for i in top(scores, k)]
+        return [Unit(tuple(self.spans[i]), float(scores[i])) for i in top(scores, k)]
 
-    def _span_text(self, span: tuple[int, int]) -> str:
-        return "\n".join(self._texts[span[0] : span[1]])
+    def _span_text(self, span: Span) -> str:
+        return "\n".join(self._texts[i] for i in span)
 
     def _index(self) -> None:
         raise NotImplementedError
@@ -171,18 +174,25 @@ class HybridSpans(LexicalSpans):
         return Footprint(vectors, vectors * self._embedder.dimension * 4 + postings)
 
 
-def span_terms(terms: Sequence[list[str]], spans: Spans) -> list[list[str]]:
+def span_terms(terms: Sequence[list[str]], spans: Sequence[Span]) -> list[list[str]]:
     """The terms of every span."""
-    return [[term for turn in terms[start:end] for term in turn] for start, end in spans]
+    return [[term for i in span for term in terms[i]] for span in spans]
 
 
-def span_max(values: NDArray[np.float32], spans: Spans) -> Scores:
-    """The highest value within each span, shape (spans,)."""
-    padded = np.append(values, np.float32(0.0))  # reduceat wants every bound to be a position
-    return np.asarray(np.maximum.reduceat(padded, np.ravel(spans))[::2], dtype=np.float32)
+def span_max(values: NDArray[np.float32], spans: Sequence[Span]) -> Scores:
+    """The highest value within each span, shape (spans,). No span may be empty."""
+    members, starts = _flat(spans)
+    return np.asarray(np.maximum.reduceat(values[members], starts), dtype=np.float32)
 
 
-def span_sum(rows: Vectors, spans: Spans) -> Vectors:
-    """The sum of the rows of each span, shape (spans, d)."""
-    padded = np.vstack([rows, np.zeros_like(rows[:1])])
-    return np.asarray(np.add.reduceat(padded, np.ravel(spans))[::2], dtype=np.float32)
+def span_sum(rows: Vectors, spans: Sequence[Span]) -> Vectors:
+    """The sum of the rows of each span, shape (spans, d). No span may be empty."""
+    members, starts = _flat(spans)
+    return np.asarray(np.add.reduceat(rows[members], starts), dtype=np.float32)
+
+
+def _flat(spans: Sequence[Span]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The members of all spans in one row, and where each span begins."""
+    lengths = [len(span) for span in spans]
+    members = np.fromiter((i for span in spans for i in span), dtype=np.int64, count=sum(lengths))
+    return members, np.cumsum([0, *lengths[:-1]])
