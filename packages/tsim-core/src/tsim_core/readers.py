@@ -85,16 +85,16 @@ def parse_turns(text: str, format: str = "auto", source: str = "input") -> list[
         return _lines(text, source)
     if format in ("json", "chatgpt"):
         return _document(_load(text, source), source)
-    head = text.lstrip()[0]
-    if head not in "[{":
+    first = text.lstrip().splitlines()[0]
+    head = first[0]
+    if head not in "[{" or SPEAKER.match(first):
         return _plain(text, source)
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
-        first = text.lstrip().splitlines()[0]
         if head == "[" and not first.rstrip().endswith("]"):
             raise ReaderError(f"{source}, line {error.lineno}: {error.msg}") from error
-        return _plain(text, source) if SPEAKER.match(first) else _lines(text, source)
+        return _lines(text, source)
     if isinstance(data, dict) and "\n" not in text.strip() and _is_message(data):
         return _lines(text, source)  # JSON lines of a single line
     return _document(data, source)
