@@ -3,6 +3,7 @@
     DIR/manifest.json               seeds, counts, arrangement, noise sources, SHA-256 of every file
     DIR/batches/000/stream.jsonl    {"role", "text"} and, where the source knows it, "timestamp" (ISO 8601)
     DIR/batches/000/questions.jsonl {"id", "query", "options", "answer", "evidence": [turn positions], ...}
+    DIR/batches/000/source_ids.jsonl  of converted data: the source's id of each turn
     DIR/batches/000/gold.jsonl      {"id", "kind", "spans": [[start, end), ...]}: source dialogues
 
 A batch is one thread: a system ingests its stream, answers its questions, and starts the next batch empty.
@@ -188,8 +189,23 @@ class PackageWriter:
         self._batches: list[dict[str, Any]] = []
         self._reached = dict.fromkeys(REACH, 0)
 
-    def write_batch(self, turns: Iterable[Turn], questions: Iterable[Question], gold: Iterable[GoldUnit]) -> None:
-        """Write the next batch; ``turns`` may be a generator and is not kept."""
+    def write_batch(
+        self,
+        turns: Iterable[Turn],
+        questions: Iterable[Question],
+        gold: Iterable[GoldUnit],
+        label: str | None = None,
+        source_ids: Mapping[int, str] | None = None,
+    ) -> None:
+        """Write the next batch.
+
+        Args:
+            turns: The stream; may be a generator and is not kept.
+            questions: What is asked.
+            gold: The source dialogues.
+            label: What the source calls this batch; for the manifest.
+            source_ids: The source's id of each turn, by position; written apart, for looking evidence up.
+        """
         name = f"{len(self._batches):03d}"
         counts: list[int] = []
 
@@ -212,11 +228,15 @@ class PackageWriter:
         units = list(gold)
         self._write(f"batches/{name}/questions.jsonl", (dump_line(_question_row(q)) for q in asked))
         self._write(f"batches/{name}/gold.jsonl", (dump_line(_gold_row(unit)) for unit in units))
+        if source_ids:
+            rows = ({"turn": turn, "id": id} for turn, id in sorted(source_ids.items()))
+            self._write(f"batches/{name}/source_ids.jsonl", map(dump_line, rows))
         noise = sum(counts[i] for unit in units if unit.kind == "noise" for i in unit.turns)
         total = sum(counts)
         self._batches.append(
             {
                 "name": name,
+                **({"label": label} if label else {}),
                 "turns": len(counts),
                 "tokens": words_to_tokens(total),
                 "noise_tokens": words_to_tokens(noise),
