@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tsim_core.config import TSIMConfig
 from tsim_core.embedding import Vectors
 from tsim_core.errors import InputError
-from tsim_core.ranking import rank_published
+from tsim_core.ranking import PublishedRanking, RankedEpisode, rank_published
 from tsim_core.store.base import SegmentRow, Store
 from tsim_core.threads import ThreadIndex
 from tsim_core.types import Episode, Recall, Segment, Turn
@@ -130,20 +130,39 @@ def recall_from(
 ) -> Recall:
     """Rank the episodes of some threads jointly and hand over what fits; see `tsim_core.thread.Thread.recall`."""
     most = limit("k", k, config.assembly.k)
-    ranked = []
+    # Interim, until fusion and assembly are wired in.
+    ranked: list[tuple[float, ThreadIndex, RankedEpisode]] = []
     for index in indices:
         allowed = _allowed(store, index, filter_)
-        for found in rank_published(
-            vector, index.flat, index.episodes.of_row, _summaries(index), _clusters(index), config.ranking, allowed
-        ):
-            ranked.append((found.score, index, found))
+        if isinstance(config.ranking, PublishedRanking):
+            views = index.episodes.of_row, _summaries(index), _clusters(index)
+            found = rank_published(vector, index.flat, *views, config.ranking, allowed)
+        else:
+            best: dict[int, float] = {}
+            for row, score in zip(*index.flat.search(vector, 100, allowed), strict=True):
+                number = int(index.episodes.of_row[row])
+                best[number] = max(best.get(number, -1.0), float(score))
+            found = [RankedEpisode(n, {"raw": score}) for n, score in best.items()]
+        ranked += [(r.score, index, r) for r in found]
     ranked.sort(key=lambda r: -r[0])
-    eps = []
-    for s, index, found in ranked[:most]:
-        e = [e for e in whole_episodes(store, index)][found.episode]
-        eps.append(replace(e, score=s, evidence=found.evidence))
-    text = "\n\n".join("\n".join(t.text for t in e.turns) for e in eps)
-    return Recall(query, tuple(eps), text, round(config.estimator(text)))
+    budget = limit("max_tokens", max_tokens, config.assembly.max_tokens)
+    episodes: list[Episode] = []
+    texts: list[str] = []
+    used = 0.0
+    for score, index, r in ranked[:most]:
+        episode = whole_episodes(store, index)[r.episode]
+        allowed = _allowed(store, index, filter_)
+        if allowed is not None:
+            ok = {row.turn.id for row in store.turns(index.key, index.positions[allowed].tolist())}
+            episode = replace(episode, turns=tuple(t for t in episode.turns if t.id in ok))
+        text = "\n".join(f"{t.role}: {t.text}" for t in episode.turns)
+        if budget is not None and used + config.estimator(text) > budget:
+            continue
+        used += config.estimator(text)
+        texts.append(text)
+        episodes.append(replace(episode, score=score, evidence=r.evidence))
+    whole = "\n\n".join(texts)
+    return Recall(query, tuple(episodes), whole, round(config.estimator(whole)))
 
 
 def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bool_] | None:
