@@ -141,7 +141,7 @@ def load_answerer(name: str, url: str | None = None, method: Method | None = Non
         from langchain.chat_models import init_chat_model
     except ImportError as error:
         raise AnswerError("answer models come through LangChain; pip install 'scale-qa[answers]'") from error
-    extra = {"base_url": url} if url else {}
+    extra: dict[str, Any] = {"base_url": url} if url else {}
     try:
         built = init_chat_model(model, model_provider=provider, temperature=0, max_retries=2, **extra)
     except ImportError as error:

@@ -124,8 +124,7 @@ class CachedEmbedder:
         seconds = perf_counter() - start
         letters = sum(map(len, texts))
         made = {
-            key: (vector, seconds * len(text) / letters)
-            for key, vector, text in zip(keys, vectors, texts, strict=True)
+            key: (vector, seconds * len(text) / letters) for key, vector, text in zip(keys, vectors, texts, strict=True)
         }
         with self._db:
             self._db.executemany(

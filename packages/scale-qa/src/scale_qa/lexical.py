@@ -25,9 +25,7 @@ def analyse(text: str) -> list[str]:
     CJK text comes as pairs of neighbouring characters; words of other languages pass the English stemmer, which
     hardly touches them. Stemming is worth .02 recall and more on LoCoMo, so no baseline goes without it.
     """
-    kept = [
-        t for t in terms(text) if t not in _STOPWORDS and not (len(t) == 1 and t.isascii() and t.isalpha())
-    ]
+    kept = [t for t in terms(text) if t not in _STOPWORDS and not (len(t) == 1 and t.isascii() and t.isalpha())]
     return [_stem(term) for term in kept]
 
 
@@ -66,9 +64,7 @@ class BM25Index:
         """Size of the postings in memory."""
         if self._index is None:
             return 0
-        return sum(
-            int(array.nbytes) for array in self._index.scores.values() if isinstance(array, np.ndarray)
-        )
+        return sum(int(array.nbytes) for array in self._index.scores.values() if isinstance(array, np.ndarray))
 
 
 def top(scores: Scores, k: int) -> list[int]:

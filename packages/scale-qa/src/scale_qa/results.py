@@ -81,9 +81,7 @@ def assemble(
     }
 
 
-def summarise(
-    rows: Sequence[Row], labels: Labels, batches: Iterable[Mapping[str, Any]], k: int
-) -> dict[str, Any]:
+def summarise(rows: Sequence[Row], labels: Labels, batches: Iterable[Mapping[str, Any]], k: int) -> dict[str, Any]:
     """The figures of one system.
 
     Args:
@@ -102,8 +100,7 @@ def summarise(
         **{name: value for name, value in all_rows.items() if name not in ("n", "intervals")},
         f"recall_at_{k}_hard": hard[f"recall_at_{k}"],
         "recall_at": {depth: share([row["recall_at"][depth] for row in rows]) for depth in rows[0]["recall_at"]},
-        "evidence_found": sum(row["found"] for row in rows)
-        / sum(labels[row["id"]]["evidence"] for row in rows),
+        "evidence_found": sum(row["found"] for row in rows) / sum(labels[row["id"]]["evidence"] for row in rows),
         "context_tokens": {
             "mean": plain.fmean(tokens),
             "median": plain.median(tokens),
@@ -169,9 +166,7 @@ def strata(rows: Sequence[Row], labels: Labels, k: int) -> dict[str, dict[str, A
         groups["evidence"]["1" if facts["evidence"] == 1 else "2 and more"].append(row)
         for cue in facts["stress"]:
             groups["stress"][cue].append(row)
-    return {
-        name: {key: outcome(group, k) for key, group in sorted(parts.items())} for name, parts in groups.items()
-    }
+    return {name: {key: outcome(group, k) for key, group in sorted(parts.items())} for name, parts in groups.items()}
 
 
 def view_rates(rows: Sequence[Row]) -> dict[str, float]:

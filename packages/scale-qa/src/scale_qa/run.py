@@ -127,9 +127,7 @@ class Runner:
                     continue
                 for batch in self.package:
                     self._run_batch(spec, batch, journal)
-            results = assemble(
-                self.package, self.settings, labels, done, [s for s in specs if s not in done], journal
-            )
+            results = assemble(self.package, self.settings, labels, done, [s for s in specs if s not in done], journal)
             write_results(out, results)
             journal.remove()
         return results
@@ -152,8 +150,7 @@ class Runner:
             question.id: label(
                 question,
                 batch.name,
-                hard=len(reader.found(judge.retrieve(question.query, 1), question.evidence))
-                < len(question.evidence),
+                hard=len(reader.found(judge.retrieve(question.query, 1), question.evidence)) < len(question.evidence),
             )
             for question in batch.questions
         }
@@ -211,9 +208,7 @@ class Runner:
         )
 
     @staticmethod
-    def _asked(
-        batch: Batch, rows: Sequence[dict[str, Any]]
-    ) -> Iterator[tuple[Question, dict[str, Any] | None]]:
+    def _asked(batch: Batch, rows: Sequence[dict[str, Any]]) -> Iterator[tuple[Question, dict[str, Any] | None]]:
         """The questions in order, with the row of those that were asked before the run broke off."""
         for i, question in enumerate(batch.questions):
             yield question, rows[i] if i < len(rows) else None
@@ -243,9 +238,7 @@ class Runner:
             context = memory.prompt(query, units)
             row["answer"] = self._answer(question, reader.write(units) if context is None else context)
         ranked = memory.retrieve(query, DEPTH)
-        row["recall_at"] = {
-            str(k): len(reader.found(ranked[:k], evidence)) == len(evidence) for k in OTHER_DEPTHS
-        }
+        row["recall_at"] = {str(k): len(reader.found(ranked[:k], evidence)) == len(evidence) for k in OTHER_DEPTHS}
         row["covered_at_tokens"] = {}
         for budget in settings.budgets:
             own = memory.retrieve_budget(query, budget)

@@ -71,9 +71,7 @@ def compare_paired(first: Sequence[bool], second: Sequence[bool], seed: int = 7)
     p_value = float(binomtest(only_first, discordant).pvalue) if discordant else 1.0
     # A pair is worth +1, 0 or -1: resampling the pairs is drawing the three counts.
     rest = n - discordant
-    draws = np.random.default_rng(seed).multinomial(
-        n, [only_first / n, only_second / n, rest / n], size=RESAMPLES
-    )
+    draws = np.random.default_rng(seed).multinomial(n, [only_first / n, only_second / n, rest / n], size=RESAMPLES)
     low, high = np.percentile((draws[:, 0] - draws[:, 1]) / n, [2.5, 97.5])
     return Paired(
         n=n,

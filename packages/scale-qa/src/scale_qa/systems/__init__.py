@@ -105,9 +105,7 @@ def find_system(name: str, known: Mapping[str, SystemSpec] | None = None) -> Sys
         return SystemSpec(name, f"{attribute} of {where}", _checked(name, build))
     close = get_close_matches(name, specs, 1)
     hint = f" (did you mean {close[0]}?)" if close else ""
-    raise UnknownSystemError(
-        f"no system {name!r}{hint}; there are {', '.join(specs)}; your own is FILE.py:NAME"
-    )
+    raise UnknownSystemError(f"no system {name!r}{hint}; there are {', '.join(specs)}; your own is FILE.py:NAME")
 
 
 def _module(name: str, where: str) -> ModuleType:

@@ -87,14 +87,14 @@ class MemorySystem(ABC):
         """The context for an answer model, for ``units`` just retrieved; None lets the benchmark write it."""
         return None
 
-    def take_gold(self, units: Sequence[Sequence[int]]) -> None:
+    def take_gold(self, units: Sequence[Sequence[int]]) -> None:  # noqa: B027: a hook, not a duty
         """The turns of every source dialogue; called only where ``wants_gold`` is set."""
 
     def footprint(self) -> Footprint:
         """What is kept right now."""
         return Footprint()
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027: a hook, not a duty
         """Release files and connections."""
 
 

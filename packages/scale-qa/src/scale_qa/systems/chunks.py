@@ -22,8 +22,7 @@ from scale_qa.systems.base import (
     embed_texts,
 )
 from scale_qa.systems.fusion import maximal_marginal, reciprocal_ranks
-from scale_qa.systems.spans import DenseSpans, single_turns, span_max, span_terms, windows
-from scale_qa.tokens import estimate_tokens
+from scale_qa.systems.spans import DenseSpans, span_max, span_terms, windows
 
 POOL = 50  # hits that each ranking brings to a fusion
 _PIECE = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]|[^\\s\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]+")
@@ -58,9 +57,7 @@ class StandardRAG(MemorySystem):
         for position, turn in enumerate(turns, self._turns):
             pieces = split_text(turn.text, self.words, self.overlap)
             whole = len(pieces) == 1
-            self._chunks += [
-                Unit((position,), text=None) if whole else Unit((), text=piece) for piece in pieces
-            ]
+            self._chunks += [Unit((position,), text=None) if whole else Unit((), text=piece) for piece in pieces]
             texts += pieces
         self._vectors.extend(embed_texts(self._embedder, texts))
         self._turns += len(turns)

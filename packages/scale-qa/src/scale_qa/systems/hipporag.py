@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 from tsim_core.types import Turn
@@ -106,7 +107,7 @@ class HippoRAG(MemorySystem):
             for link in chain:
                 nodes = [self._phrases[phrase] for phrase in link if phrase in self._phrases]
                 mentions.update((passage, node) for node in nodes)
-                for a, b in zip(nodes, nodes[1:], strict=False):
+                for a, b in pairwise(nodes):
                     if a != b:
                         edges[min(a, b), max(a, b)] += 1.0
         self._names = [phrase for phrase in kept if phrase.startswith("=")]
@@ -147,9 +148,7 @@ class HippoRAG(MemorySystem):
     def _chains(self, passage: Sequence[int]) -> list[list[str]]:
         text = "\n".join(self._texts[i] for i in passage)
         if text not in self._known:
-            self._known[text] = self._triples(text) or [
-                link for i in passage for link in chain_phrases(self._texts[i])
-            ]
+            self._known[text] = self._triples(text) or [link for i in passage for link in chain_phrases(self._texts[i])]
         return self._known[text]
 
     def _triples(self, text: str) -> list[list[str]]:
