@@ -48,7 +48,7 @@ class Record:
         topic: One of `DOMAINS` in our data; imported data may name others.
         dialogue: The turns, in order.
         query: What is asked, long after the dialogue.
-        options: Exactly four.
+        options: Exactly four; none in imported records whose query itself lists them.
         answer: Letter of the one right option.
         expected_doc: The evidence; each is the exact text of one turn of the dialogue.
         reasoning: Which turns decide and how.
@@ -73,7 +73,9 @@ class Record:
 
     @property
     def answer_text(self) -> str:
-        """The right option."""
+        """The right option; empty where the query itself lists the options."""
+        if not self.options:
+            return ""
         return self.options[LETTERS.index(self.answer)]
 
     def evidence_turns(self) -> tuple[int, ...]:
@@ -143,7 +145,7 @@ def record_from_dict(data: Mapping[str, Any]) -> Record:
         language=_text(data, "language") if "language" in data else "en",
         family=None if family is None else _text(data, "family"),
     )
-    _check_record(record)
+    check_record(record)
     return record
 
 
@@ -293,8 +295,14 @@ def _turns(data: Mapping[str, Any], key: str) -> tuple[Message, ...]:
     return tuple(turns)
 
 
-def _check_record(record: Record) -> None:
-    if len(record.options) != len(LETTERS) or len(set(record.options)) != len(LETTERS):
+def check_record(record: Record) -> None:
+    """Check what the types of a record do not say.
+
+    Raises:
+        RecordError: If it has other than four different options (or none, where the query itself lists them), an
+            answer that is no letter, evidence that is no turn of the dialogue, or an unknown label.
+    """
+    if (record.options and len(set(record.options)) != len(LETTERS)) or len(record.options) not in (0, len(LETTERS)):
         raise RecordError(f"'options' must be four different texts, got {len(set(record.options))}")
     if record.answer not in LETTERS:
         raise RecordError(f"'answer' must be one of A, B, C, D, got {record.answer!r}")

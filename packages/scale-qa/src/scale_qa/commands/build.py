@@ -68,9 +68,8 @@ def run(args: argparse.Namespace) -> None:
         f"{facts['counts']['questions']} questions, {facts['counts']['turns']} turns, {args.arrangement}"
     )
     for noise in facts["noise"]:
-        print(
-            f"noise {noise['source']} ({noise['licence']}): {noise['dialogues']} dialogues, {noise['tokens']:.0f} tokens"
-        )
+        size = f"{noise['dialogues']} dialogues, {noise['tokens']:.0f} tokens"
+        print(f"noise {noise['source']} ({noise['licence']}): {size}")
     reach = ", ".join(f"{share:.1%} in the last {tokens}" for tokens, share in facts["reachability"].items())
     print(f"recency reachability: {reach}\nmanifest sha256 {package.digest}")
 
