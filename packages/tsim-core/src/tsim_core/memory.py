@@ -183,7 +183,7 @@ class EpisodicMemory:
         Raises:
             InputError: If ``prefix`` is empty, or a limit is not usable.
         """
-        prefix = check_name(tuple(prefix))
+        prefix = check_name(prefix)
         return self._recall(
             query, lambda: self._store.threads(prefix), k, max_tokens, Filter(after, before, where), query_vector
         )
