@@ -1,18 +1,252 @@
-"""Interim."""
+"""From ranked episodes to what a model reads: which turns are handed over, and how they are laid out.
+
+Under a token budget, turns are taken by their score, best first, and one that does not fit is passed over. As the score
+of a turn holds that of its episode, an episode that stands out comes whole, and one of many comes with the turns that
+carry the evidence. What was left out is marked by ``[...]``.
+
+Episodes are laid out by age, oldest first, whatever their rank: a rule comes before what overwrote it, and the newest
+word stands nearest to the question, where models read best.
+"""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from tsim_core.errors import ConfigError
+from tsim_core.fusion import TurnTable
+from tsim_core.ranking import RankedEpisode
+from tsim_core.tokens import Estimator
+
+ELISION = "[...]"
+CUT = "[cut]"
+Texts = Callable[[Sequence[int]], Sequence[str]]
+"""Rows to their texts."""
 
 
 @dataclass(frozen=True)
 class Assembly:
-    """Interim."""
+    """What is handed over.
+
+    Attributes:
+        k: Most episodes; None for as many as fit.
+        max_tokens: Most estimated tokens of the text; None for whole episodes without limit.
+        max_messages: Most turns of an episode; None for no limit.
+        overlap: Turns that neighbouring windows of ``max_messages`` share.
+    """
 
     k: int | None = 5
-    max_tokens: int | None = 1300
+    max_tokens: int | None = 1100
+    max_messages: int | None = None
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("k", "max_tokens", "max_messages"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} {value}: expected at least 1, or None")
+        if not 0 <= self.overlap < (self.max_messages or self.overlap + 1):
+            raise ConfigError(f"overlap {self.overlap}: expected at least 0 and less than max_messages")
 
     @classmethod
     def published(cls, k: int = 5) -> Assembly:
-        """Interim."""
-        return cls(k=k, max_tokens=None)
+        """The paper's: whole episodes of at most eight messages, windows of a longer one sharing two."""
+        return cls(k=k, max_tokens=None, max_messages=8, overlap=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What is handed over of an episode.
+
+    Attributes:
+        ranked: The episode.
+        rows: Those of its turns that are handed over, ascending.
+        texts: Their texts as handed over.
+        omitted: How many of its turns are not.
+    """
+
+    ranked: RankedEpisode
+    rows: tuple[int, ...]
+    texts: tuple[str, ...]
+    omitted: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What is handed over.
+
+    Attributes:
+        portions: Best first.
+        text: For the prompt. ``[1]`` heads the portion that ranks first, and so on.
+        tokens: Estimated tokens of ``text``.
+    """
+
+    portions: tuple[Portion, ...]
+    text: str
+    tokens: float
+
+
+def assemble(
+    ranked: Sequence[RankedEpisode],
+    turns: TurnTable,
+    texts: Texts,
+    estimator: Estimator,
+    k: int | None,
+    max_tokens: int | None,
+    config: Assembly,
+) -> Assembled:
+    """Choose turns and lay them out.
+
+    Args:
+        ranked: Episodes, best first.
+        turns: The turns that they number.
+        texts: Gives the text of rows; asked once, for what is handed over.
+        estimator: Counts tokens; the one that made ``turns.tokens``.
+        k: Most episodes; None for as many as fit.
+        max_tokens: Most tokens of the text; None for whole episodes.
+        config: The rest.
+
+    Returns:
+        At most ``k`` portions, and a text of at most ``max_tokens``. A turn that alone exceeds the budget is cut with
+        a mark if it would come first, and passed over otherwise.
+    """
+    drafts = [_Draft(r, turns) for r in ranked[:k]]
+    layout = _Layout(turns, estimator)
+    cut: dict[int, str] = {}
+    if max_tokens is None:
+        for draft in drafts:
+            draft.take(_window(draft, config))
+    else:
+        cut = _fill(drafts, layout, texts, max_tokens)
+    drafts = [draft for draft in drafts if draft.rows]
+    whole = [row for draft in drafts for row in draft.rows if row not in cut]
+    text_of = dict(zip(whole, texts(whole), strict=True)) | cut
+    portions = tuple(
+        Portion(draft.ranked, tuple(draft.rows), tuple(text_of[row] for row in draft.rows), draft.omitted)
+        for draft in drafts
+    )
+    text = "\n\n".join(
+        layout.block(number, draft, text_of)
+        for number, draft in sorted(enumerate(drafts, 1), key=lambda item: item[1].rows[0])
+    )
+    return Assembled(portions, text, estimator(text))
+
+
+class _Draft:
+    """The rows of one episode that are handed over, as they are being chosen."""
+
+    def __init__(self, ranked: RankedEpisode, turns: TurnTable) -> None:
+        self.ranked = ranked
+        self.every = turns.rows(ranked.episode).tolist()
+        self.spoken = [row for row in self.every if turns.tokens[row] > 0]
+        self.place = {row: i for i, row in enumerate(self.spoken)}
+        self.rows: list[int] = []
+        self.frame = 0.0
+
+    def take(self, rows: list[int]) -> None:
+        """Hand over these rows, in order; with all that is spoken come the blank turns too."""
+        self.rows = self.every if len(rows) == len(self.spoken) else rows
+
+    @property
+    def omitted(self) -> int:
+        """How many turns are not handed over."""
+        return len(self.every) - len(self.rows)
+
+
+def _window(draft: _Draft, config: Assembly) -> list[int]:
+    """The spoken rows of an episode; of one with too many, the window with the most evidence."""
+    rows, size, scores = draft.spoken, config.max_messages, draft.ranked.turn_scores
+    if size is None or len(rows) <= size:
+        return rows
+    starts = range(0, len(rows) - config.overlap, size - config.overlap)
+    windows = [rows[start : start + size] for start in starts]
+    return max(windows, key=lambda window: sum(scores.get(row, 0.0) for row in window))
+
+
+class _Layout:
+    """How turns are written, and what that costs beyond their text."""
+
+    def __init__(self, turns: TurnTable, estimator: Estimator) -> None:
+        self._turns = turns
+        self._estimator = estimator
+        self._cost = lru_cache(maxsize=None)(estimator)
+
+    def row_cost(self, row: int) -> float:
+        """Tokens of a turn with its label."""
+        return float(self._turns.tokens[row]) + self._cost(f"{self._turns.label(row)}:")
+
+    def frame_cost(self, draft: _Draft, rows: Sequence[int]) -> float:
+        """Tokens of what stands around the turns: heading, dates and marks."""
+        return sum(self._cost(line) for line in self._lines(1, draft, rows) if isinstance(line, str))
+
+    def block(self, number: int, draft: _Draft, text_of: Mapping[int, str]) -> str:
+        """An episode as text."""
+        return "\n".join(
+            line if isinstance(line, str) else f"{self._turns.label(line)}: {text_of[line]}"
+            for line in self._lines(number, draft, [row for row in draft.rows if row in draft.place])
+        )
+
+    def cut(self, row: int, text: str, room: float) -> str | None:
+        """The beginning of a turn and a mark, in so many tokens with its label; None where nothing fits."""
+        room -= self._cost(f"{self._turns.label(row)}:") + self._cost(CUT)
+        fits = bisect_right(range(1, len(text) + 1), room, key=lambda end: self._estimator(text[:end]))
+        head = text[:fits]
+        if fits < len(text) and " " in head:
+            head = head[: head.rindex(" ")]
+        return f"{head.rstrip()} {CUT}" if head.strip() else None
+
+    def _lines(self, number: int, draft: _Draft, rows: Sequence[int]) -> Iterator[str | int]:
+        """Its lines; the number of a row stands for that turn."""
+        day = self._day(rows[0]) if rows else ""
+        yield f"[{number}] {day}".rstrip()
+        last = -1
+        for row in rows:
+            if draft.place[row] != last + 1:
+                yield ELISION
+            last = draft.place[row]
+            today = self._day(row)
+            if today and today != day:
+                yield today
+                day = today
+            yield row
+        if last != len(draft.spoken) - 1:
+            yield ELISION
+
+    def _day(self, row: int) -> str:
+        seconds = float(self._turns.timestamps[row])
+        return "" if math.isnan(seconds) else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
+
+
+def _fill(drafts: Sequence[_Draft], layout: _Layout, texts: Texts, max_tokens: int) -> dict[int, str]:
+    """Choose rows by score while they fit. Returns the text of a turn that had to be cut."""
+    candidates = [
+        (-score, place, row)
+        for place, draft in enumerate(drafts)
+        for row, score in draft.ranked.turn_scores.items()
+        if row in draft.place
+    ]
+    left = float(max_tokens)
+    cut: dict[int, str] = {}
+    for _, place, row in sorted(candidates):
+        draft, cost = drafts[place], layout.row_cost(row)
+        if cost > left and left < max_tokens:  # the rest is for when nothing is taken yet
+            continue
+        rows = sorted([*draft.rows, row])
+        frame = layout.frame_cost(draft, rows)
+        cost += frame - draft.frame
+        if cost > left:
+            if left < max_tokens:
+                continue
+            shorter = layout.cut(row, texts([row])[0], max_tokens / 2 - frame)
+            if shorter is None:
+                continue
+            cut[row], cost = shorter, max_tokens / 2
+        left -= cost
+        draft.rows, draft.frame = rows, frame
+    for draft in drafts:
+        draft.take(draft.rows)
+    return cut

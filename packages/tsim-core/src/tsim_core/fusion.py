@@ -1,10 +1,266 @@
-"""Interim."""
+"""M3 of the default: lexical and dense evidence, of turns in their context and of whole episodes, fused.
 
-from dataclasses import dataclass
+Every view is normalised before it is added (a z-score over the turns or episodes that could be found), since the scale
+of a score belongs to its view: a weight then means the same for any embedder. What stands out gets a high z-score and
+decides; a view in which nothing stands out stays quiet.
+
+A turn is scored with its context: the scores around it count too, the less the farther away. So a short answer is found
+by the question before it, and a rule by the talk around it. All turns of an episode share the episode's own evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tsim_core.errors import ConfigError
+from tsim_core.index.lexical import Matches, Scores
+from tsim_core.lexical import Terms, hashed_terms
+from tsim_core.ranking import RankedEpisode
+from tsim_core.segmentation import MODEL_ROLES, USER_ROLES
+
+NO_NAMES = USER_ROLES | MODEL_ROLES | {"system", "tool", "developer", "function"}
+"""Roles that do not name anybody."""
 
 
 @dataclass(frozen=True)
 class FusedRanking:
-    """Interim."""
+    """Constants of the default ranking. Weights are in standard deviations of their view.
 
-    weight: float = 1.0
+    Attributes:
+        lexical: Weight of BM25 of a turn in its context.
+        raw: Weight of the cosine of a turn in its context.
+        episode_lexical: Weight of BM25 of an episode.
+        episode_raw: Weight of the mean cosine of an episode's turns.
+        speaker: Added to the turns of a speaker whom the query names.
+        context: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
+        idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
+        k1: Saturation of BM25.
+        b: Length normalisation of BM25.
+    """
+
+    lexical: float = 0.75
+    raw: float = 1.75
+    episode_lexical: float = 1.0
+    episode_raw: float = 0.5
+    speaker: float = 2.5
+    context: float = 0.45
+    idf_power: float = 2.0
+    k1: float = 1.2
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if getattr(self, field.name) < 0:
+                raise ConfigError(f"{field.name} {getattr(self, field.name)}: expected at least 0")
+        for name in ("context", "b"):
+            if getattr(self, name) > 1:
+                raise ConfigError(f"{name} {getattr(self, name)}: expected 0 to 1")
+        if self.lexical + self.raw + self.episode_lexical + self.episode_raw == 0:
+            raise ConfigError("every view has the weight 0: nothing could be ranked")
+
+
+class TurnTable:
+    """Turns as columns, of one thread or of several whose rows follow each other. It stays as it is.
+
+    Args:
+        episode_of_row: Number of the episode of each row, counted from 0 without gaps, shape (n,).
+        tokens: Estimated tokens of each row; 0 for a blank one, shape (n,).
+        roles: Role of each row.
+        speakers: Name of who spoke, where it is known.
+        timestamps: Seconds since 1970, NaN where unknown, shape (n,).
+        thread_of_row: Number of the thread of each row, ascending; one thread when None.
+    """
+
+    def __init__(
+        self,
+        episode_of_row: NDArray[np.int64],
+        tokens: NDArray[np.float64],
+        roles: Sequence[str],
+        speakers: Sequence[str | None],
+        timestamps: NDArray[np.float64],
+        thread_of_row: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.episode_of_row = episode_of_row
+        self.tokens = tokens
+        self.roles = roles
+        self.speakers = speakers
+        self.timestamps = timestamps
+        self.thread_of_row = thread_of_row
+
+    def __len__(self) -> int:
+        return len(self.episode_of_row)
+
+    @cached_property
+    def order(self) -> NDArray[np.int64]:
+        """Rows by episode, and in order within each, shape (n,)."""
+        return np.argsort(self.episode_of_row, kind="stable")
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each episode starts in ``order``, and its length at the end, shape (episodes + 1,)."""
+        sizes = np.bincount(self.episode_of_row)
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    @property
+    def episodes(self) -> int:
+        """Number of episodes."""
+        return len(self.starts) - 1
+
+    def rows(self, episode: int) -> NDArray[np.int64]:
+        """Rows of an episode, in order."""
+        return self.order[self.starts[episode] : self.starts[episode + 1]]
+
+    def label(self, row: int) -> str:
+        """Who spoke, for a reader."""
+        return self.speakers[row] or self.roles[row]
+
+    def restricted(self, allowed: NDArray[np.bool_]) -> tuple[TurnTable, NDArray[np.int64], NDArray[np.int64]]:
+        """The allowed rows alone, with the rows and the episodes that they were. ``allowed`` has shape (n,)."""
+        rows = np.flatnonzero(allowed)
+        episodes, numbers = np.unique(self.episode_of_row[rows], return_inverse=True)
+        table = TurnTable(
+            numbers,
+            self.tokens[rows],
+            [self.roles[row] for row in rows.tolist()],
+            [self.speakers[row] for row in rows.tolist()],
+            self.timestamps[rows],
+            None if self.thread_of_row is None else self.thread_of_row[rows],
+        )
+        return table, rows, episodes
+
+    @cached_property
+    def named(self) -> list[tuple[Terms, NDArray[np.int64]]]:
+        """Of each speaker who has a name: its terms, and the rows."""
+        rows: dict[str, list[int]] = {}
+        for row in range(len(self)):
+            label = self.label(row)
+            if label.casefold() not in NO_NAMES:
+                rows.setdefault(label, []).append(row)
+        return [(hashed_terms(label), np.array(of_label)) for label, of_label in rows.items()]
+
+
+def rank_fused(
+    cosines: Scores,
+    matches: Matches,
+    turns: TurnTable,
+    config: FusedRanking,
+    most: int | None = None,
+    allowed: NDArray[np.bool_] | None = None,
+) -> list[RankedEpisode]:
+    """Rank episodes, best first; those of several threads jointly.
+
+    The score of an episode is its own evidence plus that of its best turn; the score of a turn is its own evidence plus
+    that of its episode.
+
+    Args:
+        cosines: Cosine of the query to each turn; anything for blank turns, shape (n,).
+        matches: Where the terms of the query occur in those turns.
+        turns: The turns.
+        config: Constants.
+        most: How many to return; all when None.
+        allowed: Rows that may be found, shape (n,); all when None. The rest might as well not be there.
+
+    Returns:
+        Episodes with the scores of all their turns. Ties go to the newer episode.
+    """
+    if allowed is not None:
+        table, rows, episodes = turns.restricted(allowed)
+        found = rank_fused(cosines[rows], matches.restricted(allowed), table, config, most)
+        return [
+            RankedEpisode(
+                int(episodes[r.episode]), r.evidence, {int(rows[i]): score for i, score in r.turn_scores.items()}
+            )
+            for r in found
+        ]
+    if not len(turns):
+        return []
+    spoken = turns.tokens > 0
+    speakers, names = _speakers(matches.terms, turns)
+    if 0 < len(names) < len(matches.terms):
+        matches = matches.without(names)  # a name in a text is mostly somebody who is being spoken to
+    of_turns = {
+        "raw": config.raw * _z(_in_context(_z(cosines, spoken), turns, config.context), spoken),
+        "lexical": config.lexical
+        * _z(
+            _in_context(_z(matches.bm25(config.k1, config.b, config.idf_power)), turns, config.context),
+            spoken,
+        ),
+        "speaker": config.speaker * speakers,
+    }
+    means = _episode_means(cosines, spoken, turns)
+    units = matches.by_unit(turns.episode_of_row, turns.episodes)
+    of_episodes = {
+        "episode_raw": config.episode_raw * _z(means, ~np.isnan(means)),
+        "episode_lexical": config.episode_lexical * _z(units.bm25(config.k1, config.b, config.idf_power)),
+    }
+    turn_scores = np.sum(list(of_turns.values()), axis=0)
+    episode_scores = np.sum(list(of_episodes.values()), axis=0)
+    totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
+    ranked = []
+    for episode in np.lexsort((-np.arange(len(totals)), -totals))[:most].tolist():
+        rows = turns.rows(episode)
+        best = rows[np.argmax(turn_scores[rows])]
+        evidence = {name: float(view[best]) for name, view in of_turns.items()}
+        evidence |= {name: float(view[episode]) for name, view in of_episodes.items()}
+        scores = (turn_scores[rows] + episode_scores[episode]).tolist()
+        ranked.append(RankedEpisode(episode, evidence, dict(zip(rows.tolist(), scores, strict=True))))
+    return ranked
+
+
+def _z(values: Scores, where: NDArray[np.bool_] | None = None) -> Scores:
+    """Standard scores among the elements ``where`` is true; 0 elsewhere, and everywhere if they are all alike."""
+    chosen = values if where is None else values[where]
+    spread = float(chosen.std()) if len(chosen) else 0.0
+    if spread < 1e-6:
+        return np.zeros(len(values), dtype=np.float32)
+    scores = (values - chosen.mean()) / spread
+    if where is not None:
+        scores = np.where(where, scores, 0.0)
+    return scores.astype(np.float32)
+
+
+REACH = 5
+"""Turns on each side that make up a context."""
+
+
+def _in_context(scores: Scores, turns: TurnTable, decay: float) -> Scores:
+    """Each turn's score plus those around it in its thread, fading with distance."""
+    total = scores.copy()
+    for distance in range(1, min(REACH, len(scores) - 1) + 1):
+        weight = np.float32(decay**distance)
+        before, after = weight * scores[:-distance], weight * scores[distance:]
+        if turns.thread_of_row is not None:
+            same = turns.thread_of_row[distance:] == turns.thread_of_row[:-distance]
+            before, after = before * same, after * same
+        total[distance:] += before
+        total[:-distance] += after
+    return total
+
+
+def _episode_means(cosines: Scores, spoken: NDArray[np.bool_], turns: TurnTable) -> Scores:
+    """Mean cosine of each episode's turns that are not blank; NaN where all are."""
+    count = np.bincount(turns.episode_of_row, weights=spoken, minlength=turns.episodes)
+    total = np.bincount(turns.episode_of_row, weights=np.where(spoken, cosines, 0), minlength=turns.episodes)
+    means: Scores = np.full(turns.episodes, np.nan, dtype=np.float32)
+    means[count > 0] = total[count > 0] / count[count > 0]
+    return means
+
+
+def _speakers(terms: Terms, turns: TurnTable) -> tuple[Scores, Terms]:
+    """1 for the turns of speakers whom a query names, and the terms that name them.
+
+    A query that names all who speak says nothing about who is meant.
+    """
+    flags = np.zeros(len(turns), dtype=np.float32)
+    found = [(rows, np.intersect1d(name, terms)) for name, rows in turns.named]
+    found = [(rows, name) for rows, name in found if len(name)]
+    for rows, _ in found:
+        flags[rows] = 1
+    if flags.all():
+        flags[:] = 0
+    return flags, np.concatenate([name for _, name in found]) if found else np.zeros(0, dtype=np.uint32)

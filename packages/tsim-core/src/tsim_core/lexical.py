@@ -1,15 +1,97 @@
-"""Interim: replaced by the real text analysis shortly."""
+"""Text to terms, for the lexical view. One analysis for every script, with nothing to configure.
+
+- Words are case-folded, freed of accents and stemmed (Snowball English; it leaves most other words alone).
+- Identifiers such as ``PEG-20``, ``#402``, ``v1.2.3`` or ``src/app.py`` are kept whole *and* in parts.
+- Scripts without spaces become overlapping n-grams: Han and kana single characters and pairs, Thai and its kin triples.
+  Hangul words stay whole and give pairs too, since their endings vary.
+
+There is no list of stop words: a term that is everywhere weighs nothing (see `tsim_core.index.lexical`).
+"""
+
+from __future__ import annotations
 
 import re
-import zlib
+import threading
+import unicodedata
+from collections.abc import Iterator
+from functools import lru_cache
+from zlib import crc32
 
 import numpy as np
+import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from numpy.typing import NDArray
 
 ANALYSIS_VERSION = 1
+"""Grows with every change to what `hashed_terms` returns; stored terms of another version are made anew."""
+
+Terms = NDArray[np.uint32]
+
+_ACCENTS = re.compile("[\u0300-\u036f]")
+_PAIRED = "\u3005\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_TRIPLED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+_HANGUL = "\uac00-\ud7af"
+# Vowel signs and points: parts of words that are no letters to the `re` module.
+_MARKS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962-\u0963\u0980-\u0dff"
+_LETTER = rf"(?:(?![{_PAIRED}{_TRIPLED}])[^\W_]|[{_MARKS}])"
+_TOKEN = re.compile(rf"(?P<paired>[{_PAIRED}]+)|(?P<tripled>[{_TRIPLED}]+)|(?P<word>{_LETTER}+(?:'{_LETTER}+)*)")
+# Parts joined by what joins no prose, or by a hyphen or dot where there is a digit.
+_IDENTIFIER = re.compile(r"[#@]?\w+(?:[-./:@#\\+]+\w+)+|[#@]\w+|\w*_\w+")
+_IDENTIFYING = re.compile(r"[\d_/@#\\]")
+_THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
+
+_local = threading.local()  # a Stemmer is not to be shared by threads
 
 
-def hashed_terms(text: str) -> NDArray[np.uint32]:
-    """Hashed words."""
-    words = re.findall(r"\w+", text.lower())
-    return np.array([zlib.crc32(w.encode("utf-8", "surrogatepass")) for w in words], dtype=np.uint32)
+def normalised(text: str) -> str:
+    """Case-folded, in compatibility form, without accents."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text)))
+        text = text.replace("\u2019", "'")
+    return text.casefold()
+
+
+def terms(text: str) -> Iterator[str]:
+    """The terms of a text, with repeats."""
+    text = normalised(text)
+    for match in _TOKEN.finditer(text):
+        token = match[0]
+        if match.lastgroup == "word":
+            yield _stem(token)
+            if "\uac00" <= token[0] <= "\ud7af":
+                yield from _grams(token, 2)
+        elif match.lastgroup == "paired":
+            yield from token
+            yield from _grams(token, 2)
+        else:
+            yield from _grams(token, 3) if len(token) > 3 else (token,)
+    for match in _IDENTIFIER.finditer(text):
+        if _IDENTIFYING.search(match[0]):
+            yield match[0]
+    for match in _THOUSANDS.finditer(text):
+        yield match[0].replace(",", "")
+
+
+def hashed_terms(text: str) -> Terms:
+    """The terms of a text as 32-bit hashes, with repeats, the same on every machine."""
+    return np.fromiter(map(_hash, terms(text)), dtype=np.uint32)
+
+
+def _grams(token: str, n: int) -> Iterator[str]:
+    for i in range(len(token) - n + 1):
+        yield token[i : i + n]
+
+
+@lru_cache(maxsize=1 << 16)
+def _stem(word: str) -> str:
+    if "'" in word:
+        first, *_, last = word.split("'")
+        word = first if last == "s" else last if len(first) <= 2 else word.replace("'", "")
+    if not hasattr(_local, "stem"):
+        _local.stem = Stemmer.Stemmer("english").stemWord
+    stemmed: str = _local.stem(word)
+    return stemmed
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(term: str) -> int:
+    return crc32(term.encode("utf-8", "surrogatepass"))

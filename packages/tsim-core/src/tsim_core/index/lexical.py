@@ -1,13 +1,157 @@
-"""Interim."""
+"""BM25 over turns and over episodes, from one set of postings that grows with its thread.
+
+A posting is one integer, ``term << 32 | row``, once for each occurrence. Old postings are sorted; new ones wait in a
+small tail until it is worth while to sort them in. Nothing is kept by episode: episodes change as a thread grows, and
+their statistics are sums over their turns.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+Keys = NDArray[np.uint64]
+Scores = NDArray[np.float32]
+
+_SHIFT = np.uint64(32)
+_ROW = np.uint64(0xFFFFFFFF)
+_LEAST_TAIL = 1 << 16  # postings; a smaller tail is not worth a merge
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Where the terms of a query occur.
+
+    Attributes:
+        terms: The distinct terms, ascending.
+        rows: Of each term the rows that hold it, ascending.
+        counts: Of each term how often each of those rows holds it.
+        lengths: Terms of every row, shape (n,).
+    """
+
+    terms: NDArray[np.uint32]
+    rows: tuple[NDArray[np.int64], ...]
+    counts: tuple[NDArray[np.float64], ...]
+    lengths: NDArray[np.float64]
+
+    @classmethod
+    def joined(cls, parts: Sequence[Matches]) -> Matches:
+        """Those of one or more threads, for the same terms, as of one whose rows follow each other."""
+        if len(parts) == 1:
+            return parts[0]
+        offsets = np.cumsum([0, *(len(part.lengths) for part in parts)])
+        return cls(
+            parts[0].terms,
+            tuple(
+                np.concatenate([rows + offset for rows, offset in zip(of_term, offsets[:-1], strict=True)])
+                for of_term in zip(*(part.rows for part in parts), strict=True)
+            ),
+            tuple(np.concatenate(of_term) for of_term in zip(*(part.counts for part in parts), strict=True)),
+            np.concatenate([part.lengths for part in parts]),
+        )
+
+    def restricted(self, allowed: NDArray[np.bool_]) -> Matches:
+        """Those in the allowed rows, which are numbered anew. ``allowed`` has shape (n,)."""
+        number = np.cumsum(allowed) - 1
+        keep = [allowed[rows] for rows in self.rows]
+        return Matches(
+            self.terms,
+            tuple(number[rows[kept]] for rows, kept in zip(self.rows, keep, strict=True)),
+            tuple(counts[kept] for counts, kept in zip(self.counts, keep, strict=True)),
+            self.lengths[allowed],
+        )
+
+    def without(self, terms: NDArray[np.uint32]) -> Matches:
+        """Those of the terms that are not among the given ones."""
+        keep = np.flatnonzero(~np.isin(self.terms, terms)).tolist()
+        return Matches(
+            self.terms[keep],
+            tuple(self.rows[i] for i in keep),
+            tuple(self.counts[i] for i in keep),
+            self.lengths,
+        )
+
+    def by_unit(self, unit_of_row: NDArray[np.int64], units: int) -> Matches:
+        """The same with rows summed into units, such as episodes. ``unit_of_row`` has shape (n,)."""
+        rows, counts = [], []
+        for of_term, times in zip(self.rows, self.counts, strict=True):
+            total = np.bincount(unit_of_row[of_term], weights=times, minlength=units).astype(np.float64)
+            rows.append(np.flatnonzero(total))
+            counts.append(total[rows[-1]])
+        lengths = np.bincount(unit_of_row, weights=self.lengths, minlength=units).astype(np.float64)
+        return Matches(self.terms, tuple(rows), tuple(counts), lengths)
+
+    def bm25(self, k1: float = 1.2, b: float = 0.75, idf_power: float = 1.0) -> Scores:
+        """BM25 of every row.
+
+        Args:
+            k1: How slowly repeats of a term saturate.
+            b: How much long rows are marked down, 0 to 1.
+            idf_power: Exponent of the rarity of a term; above 1, common words count for less than in plain BM25.
+
+        Returns:
+            Scores of at least 0, shape (n,).
+        """
+        n = len(self.lengths)
+        scores = np.zeros(n)
+        mean = self.lengths.mean() if n else 0.0
+        for rows, counts in zip(self.rows, self.counts, strict=True):
+            idf = np.log1p((n - len(rows) + 0.5) / (len(rows) + 0.5)) ** idf_power
+            norm = k1 * (1 - b + b * self.lengths[rows] / mean)
+            scores[rows] += idf * (k1 + 1) * counts / (counts + norm)
+        return scores.astype(np.float32)
+
 
 class LexicalIndex:
-    """Interim."""
+    """Postings of the turns of one thread, appended and never rebuilt."""
 
-    def add(self, rows: Sequence[NDArray[np.uint32]]) -> None:
-        """Interim."""
+    def __init__(self) -> None:
+        self._sorted: Keys = np.zeros(0, dtype=np.uint64)
+        self._tail: list[Keys] = []
+        self._tail_size = 0
+        self._lengths: list[NDArray[np.int64]] = []
+        self._rows = 0
+
+    def __len__(self) -> int:
+        return self._rows
+
+    def add(self, turns: Sequence[NDArray[np.uint32]]) -> None:
+        """Append rows: of each the hashed terms, with repeats, in any order. A row may have none."""
+        if not turns:
+            return
+        lengths = np.fromiter(map(len, turns), dtype=np.int64, count=len(turns))
+        rows = np.repeat(np.arange(self._rows, self._rows + len(turns), dtype=np.uint64), lengths)
+        self._tail.append(np.concatenate(turns).astype(np.uint64) << _SHIFT | rows)
+        self._tail_size += len(rows)
+        self._lengths.append(lengths)
+        self._rows += len(turns)
+        if self._tail_size > max(_LEAST_TAIL, len(self._sorted) // 8):
+            self._sorted = np.sort(np.concatenate([self._sorted, *self._tail]))
+            self._tail, self._tail_size = [], 0
+
+    def matches(self, terms: NDArray[np.uint32]) -> Matches:
+        """Where the distinct ones of some hashed terms occur; a term that is nowhere has no rows."""
+        unique = np.unique(terms).astype(np.uint64)
+        tail = np.concatenate(self._tail) if self._tail else np.zeros(0, dtype=np.uint64)
+        first = np.searchsorted(self._sorted, unique << _SHIFT)
+        behind = np.searchsorted(self._sorted, (unique << _SHIFT) | _ROW, side="right")
+        tail_terms = tail >> _SHIFT
+        rows: list[NDArray[np.int64]] = []
+        counts: list[NDArray[np.float64]] = []
+        for term, start, end in zip(unique, first, behind, strict=True):
+            old = self._sorted[start:end] & _ROW
+            new = tail[tail_terms == term] & _ROW  # rows of the tail come after those that are sorted in
+            found, times = np.unique(np.concatenate([old, new]).astype(np.int64), return_counts=True)
+            rows.append(found)
+            counts.append(times.astype(np.float64))
+        return Matches(unique.astype(np.uint32), tuple(rows), tuple(counts), self.lengths)
+
+    @property
+    def lengths(self) -> NDArray[np.float64]:
+        """Terms of each row, shape (n,)."""
+        if len(self._lengths) > 1:
+            self._lengths = [np.concatenate(self._lengths)]
+        return self._lengths[0].astype(np.float64) if self._lengths else np.zeros(0)
