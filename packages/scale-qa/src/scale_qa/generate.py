@@ -13,9 +13,11 @@ from scale_qa.dice import Dice
 from scale_qa.errors import BuildError, FamilyError
 from scale_qa.families import Family, fields, render
 from scale_qa.records import DOMAINS, LETTERS, OVERLAPS, Message, Record
+from scale_qa.similarity import rare_words
 
 T = TypeVar("T")
-_TRIES = 400  # candidates looked at before a family counts as exhausted
+_TRIES = 200  # candidates looked at for one record before an attempt is given up
+_ATTEMPTS = 8
 _MANY = 60  # from so many values on, chance alone spreads well
 _POOL = 12  # valid candidates among which the most different one is taken
 
@@ -88,7 +90,20 @@ def draw_family(family: Family, kinds: Sequence[str], seed: int) -> list[Draw]:
     Raises:
         FamilyError: If the family has too few slot values for that.
     """
-    dice = Dice(seed, "family", family.id)
+    best: list[Draw] = []
+    for attempt in range(_ATTEMPTS):
+        draws = _attempt(family, kinds, Dice(seed, "family", family.id, attempt))
+        if len(draws) == len(kinds):
+            return draws
+        best = max(best, draws, key=len)
+    raise FamilyError(
+        f"{family.path}: only {len(best)} of {len(kinds)} records can be told apart by their query. "
+        + scarcity(family, len(kinds))
+    )
+
+
+def _attempt(family: Family, kinds: Sequence[str], dice: Dice) -> list[Draw]:
+    """Draw one record after the other; fewer than asked for when the dice fell badly or values are scarce."""
     first_case = dice.below(len(family.cases))
     used: Counter[tuple[str, object]] = Counter()
     draws: list[Draw] = []
@@ -102,10 +117,7 @@ def draw_family(family: Family, kinds: Sequence[str], seed: int) -> list[Draw]:
                 if len(pool) == _POOL:
                     break
         if not pool:
-            raise FamilyError(
-                f"{family.path}: only {len(draws)} of {len(kinds)} records can be told apart by their query. "
-                + scarcity(family, len(kinds))
-            )
+            return draws
         best = max(pool, key=lambda draw: _distance(draw, draws))
         draws.append(best)
         used.update(_parts(best))
@@ -193,13 +205,18 @@ def _parts(draw: Draw) -> Iterator[tuple[str, object]]:
 
 
 def _is_sound(family: Family, draw: Draw, others: Sequence[Draw]) -> bool:
-    """A cue that no other draw has, four different options, and evidence that is one turn each."""
+    """A cue that no other draw has, four options, evidence that is one turn each, a rare word for a lexical query."""
     if any(draw.wordings == other.wordings or _fits(draw.cue, other) or _fits(other.cue, draw) for other in others):
         return False
     say = _speaker(draw.values)
     options = {say(_wording(option, draw.option)) for option in (family.answer, *family.wrong)}
     texts = [say(turn.wordings[i]) for turn, i in zip(family.turns, draw.wordings, strict=True)]
-    return len(options) == len(LETTERS) and all(texts.count(texts[i]) == 1 for i in family.evidence)
+    if len(options) < len(LETTERS) or any(texts.count(texts[i]) > 1 for i in family.evidence):
+        return False
+    if draw.kind != "lexical":
+        return True
+    query = rare_words(say(family.queries[draw.kind][draw.query]))
+    return any(query & rare_words(texts[i]) for i in family.evidence)
 
 
 def _fits(cue: Mapping[str, str], other: Draw) -> bool:

@@ -20,7 +20,7 @@ EVIDENCE = (1, 3)
 # How far an option may be from the mean length of the four: a third, or this many characters if short.
 OPTION_SLACK = 12
 CJK = ("zh", "ja")
-_CJK_FACTOR = 1.7  # characters that say as much as an English word
+_CJK_FACTOR = 1.2  # counted words of CJK text that say as much as an English word
 _MARKUP = re.compile(r"</?[a-zA-Z][^>]*>|&[a-z]+;")
 _PLACEHOLDER = re.compile(r"\{\w+(\|\w+)?\}")
 _ODD = re.compile(

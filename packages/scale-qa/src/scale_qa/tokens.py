@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 
-# CJK text has no spaces, so a word count would call a whole paragraph one token: there a character is a word.
-_CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+# CJK text has no spaces, so a word count would call a whole paragraph one token. Ten characters count as seven words,
+# which makes 0.9 tokens a character: about what common vocabularies need.
+_CJK = re.compile("[\u3000-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff01-\uffee]")
 _SUFFIXES = {"k": 1_000, "m": 1_000_000}
 
 
 def words(text: str) -> int:
-    """Number of whitespace-separated words; in CJK text every character counts as one."""
-    return len(_CJK.sub(" x ", text).split())
+    """Number of whitespace-separated words; of CJK text seven for ten characters, rounded up."""
+    spaced, characters = _CJK.subn(" ", text)
+    return len(spaced.split()) + (7 * characters + 9) // 10
 
 
 def estimate_tokens(text: str) -> float:
