@@ -1,12 +1,13 @@
 """The default M1: cut where an exchange is no more like what came before than unrelated turns are.
 
-The published rule compares one turn with a fixed threshold that belongs to one embedder. This one compares whole exchanges
-and looks one exchange ahead. For the exchange ``v`` with its predecessor ``p`` and its successor ``n`` it weighs the five ways in
-which three things can belong together: {p v n}, {p v}{n}, {p}{v n}, {p}{v}{n} and {p n}{v}. Each pair counts with the
-log-odds of its similarity under two normal distributions, within a topic and across topics. The one across is drawn all along
-from exchanges far apart in the same thread, the one within from exchanges that were not cut, so the scale fits any embedder
-and any thread, and no labels are needed. A cut falls before ``v`` where the ways that separate it from ``p`` are likely enough;
-their probability is the strength of the cut. Nothing earlier is ever revisited.
+The published rule compares one turn with a fixed threshold that belongs to one embedder. This one compares whole
+exchanges and looks one exchange ahead. For the exchange ``v`` with its predecessor ``p`` and its successor ``n`` it
+weighs the five ways in which three things can belong together: {p v n}, {p v}{n}, {p}{v n}, {p}{v}{n} and {p n}{v}.
+Each pair counts with the log-odds of its similarity under two normal distributions, within a topic and across topics.
+The one across is drawn all along from exchanges far apart in the same thread, the one within from exchanges that were
+not cut, so the scale fits any embedder and any thread without labels. A cut falls before ``v`` where the ways
+that separate it from ``p`` are likely enough; their probability is the strength of the cut. What was decided once is
+never revisited.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from tsim_core.embedding import Vectors
 from tsim_core.errors import ConfigError
 from tsim_core.segmentation import MODEL_ROLES, USER_ROLES, ClosedSegment, Fetch, SegTurn
-from tsim_core.similarity import Spread, likeness, likenesses, log_odds, representatives
+from tsim_core.similarity import Spread, likeness, likenesses, log_odds, representatives, scatter
 
 SILENT_ROLES = MODEL_ROLES | {"tool", "function", "system", "developer"}  # never open an exchange once a user spoke
 
@@ -42,7 +43,8 @@ class CalibratedSegmentation:
         max_tokens: Estimated tokens that a segment holds at most, unless one exchange alone is longer.
         cut_probability: Probability of a shift from which on a cut is made.
         shift_rate: Assumed probability that a turn starts a new topic, until the thread shows its own.
-        null: Assumed mean and standard deviation of the similarity of unrelated exchanges, until the thread shows its own.
+        null: Assumed mean and standard deviation of the similarity of unrelated exchanges, until the
+            thread shows its own.
         same: The same for exchanges of one topic.
     """
 
@@ -59,7 +61,9 @@ class CalibratedSegmentation:
             if not 0 < value < 1:
                 raise ConfigError(f"{name} {value}: expected a probability between 0 and 1, both excluded")
         if self.null[1] <= 0 or self.same[1] <= 0 or self.same[0] <= self.null[0]:
-            raise ConfigError(f"null {self.null} and same {self.same}: expected a positive spread and a higher mean of same")
+            raise ConfigError(
+                f"null {self.null} and same {self.same}: a spread is positive, and same has the higher mean"
+            )
 
 
 @dataclass
@@ -148,7 +152,7 @@ class CalibratedSegmenter:
         if not self._recent:
             return []
         twin = CalibratedSegmenter(self.config)
-        twin.__dict__.update({k: v for k, v in self.__dict__.items()})
+        twin.__dict__.update(self.__dict__)
         twin._null, twin._same = Spread(**vars(self._null)), Spread(**vars(self._same))
         twin._tie, twin._rates = list(self._tie), [list(r) for r in self._rates]
         twin._reservoir = list(self._reservoir)
@@ -188,7 +192,7 @@ class CalibratedSegmenter:
         if len(self._reservoir) < NULL_SIZE:
             self._reservoir.append(entry)
         else:
-            slot = _scatter(number) % (number + 1)  # reservoir sampling: every exchange is equally likely to be kept
+            slot = scatter(number) % (number + 1)  # reservoir sampling: every exchange is equally likely to be kept
             if slot < NULL_SIZE:
                 self._reservoir[slot] = entry
 
@@ -261,7 +265,6 @@ class CalibratedSegmenter:
         whole = (self._same.mean, max(self._same.variance, FLOOR))
         if ahead is None:
             together, apart = [math.log(1 - shift)], [math.log(shift)]
-            detours = 0.0
         else:
             a_n = log_odds(ahead, whole, null)
             p_n = 0.0 if across is None else SKIPPED * log_odds(across, whole, null)
@@ -275,7 +278,8 @@ class CalibratedSegmenter:
         stay = _logsum(together)
         go = _logsum(apart)
         strength = 1 / (1 + math.exp(stay + odds - go))
-        threshold = _solve(same, null, go - stay - math.log(self.config.cut_probability / (1 - self.config.cut_probability)))
+        bar = math.log(self.config.cut_probability / (1 - self.config.cut_probability))
+        threshold = _solve(same, null, go - stay - bar)
         self._learn(near, local, strength, together, apart, odds, ahead is not None)
         return Verdict(near, threshold, strength)
 
@@ -379,11 +383,3 @@ def _solve(same: tuple[float, float], null: tuple[float, float], odds: float) ->
         else:
             high = middle
     return low
-
-
-def _scatter(number: int) -> int:
-    """A fixed pseudo-random 64-bit number for each integer (SplitMix64)."""
-    z = (number + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
-    return z ^ (z >> 31)

@@ -89,3 +89,11 @@ def log_odds(value: float, same: tuple[float, float], other: tuple[float, float]
         value = max(value, turning) if v1 > v0 else min(value, turning)
     odds = (value - m0) ** 2 / (2 * v0) - (value - m1) ** 2 / (2 * v1) + 0.5 * math.log(v0 / v1)
     return max(-limit, min(limit, odds))
+
+
+def scatter(number: int) -> int:
+    """A fixed pseudo-random 64-bit number for each integer (SplitMix64)."""
+    z = (number + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+    return z ^ (z >> 31)
