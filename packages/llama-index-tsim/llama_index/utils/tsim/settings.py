@@ -1,0 +1,43 @@
+"""The core's configuration as a field of LlamaIndex components, and stores by location."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, PlainSerializer
+from tsim_core import TSIMConfig
+
+_PRESETS = {"default": TSIMConfig.default, "paper": TSIMConfig.paper, "longmemeval": TSIMConfig.longmemeval}
+
+
+def load_config(value: TSIMConfig | Mapping[str, Any] | str | None) -> TSIMConfig:
+    """A configuration from a preset's name, from `TSIMConfig.to_dict` data, or as it is; the default for None.
+
+    Raises:
+        ValueError: If it is none of these (a `ConfigError` where a setting is wrong).
+    """
+    if value is None:
+        return TSIMConfig.default()
+    if isinstance(value, TSIMConfig):
+        return value
+    if isinstance(value, str):
+        if value not in _PRESETS:
+            raise ValueError(f"unknown preset {value!r}; known: {', '.join(_PRESETS)}")
+        return _PRESETS[value]()
+    if isinstance(value, Mapping):
+        return TSIMConfig.from_dict(value)
+    raise ValueError(f"config is {type(value).__name__}; expected a TSIMConfig, its to_dict() or a preset's name")
+
+
+def dump_config(config: TSIMConfig) -> dict[str, Any]:
+    """A configuration as JSON data."""
+    return config.to_dict()
+
+
+ConfigField = Annotated[Any, BeforeValidator(load_config), PlainSerializer(dump_config)]
+"""A `TSIMConfig` as a serialised field of a component."""
+
+ALGORITHM = f"tsim-core {version('tsim-core')}"
+"""What cut the episodes: cached nodes of another version are not taken for this one's."""
