@@ -57,7 +57,7 @@ def shape(thread: Thread) -> list[tuple[int, int, str, str]]:
 
 
 def closed(thread: Thread) -> list[tuple[int, int, str, str]]:
-    return [s for s in shape(thread) if s[2] != "end"]
+    return [(s.start, s.end, s.cut, s.episode) for s in thread.segments() if s.closed]
 
 
 # invariants

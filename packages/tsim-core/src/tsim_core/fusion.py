@@ -218,10 +218,10 @@ def _z(values: Scores, where: NDArray[np.bool_] | None = None) -> Scores:
     spread = float(chosen.std()) if len(chosen) else 0.0
     if spread < 1e-6:
         return np.zeros(len(values), dtype=np.float32)
-    scores = (values - chosen.mean()) / spread
+    scores: Scores = ((values - chosen.mean()) / spread).astype(np.float32)
     if where is not None:
-        scores = np.where(where, scores, 0.0)
-    return scores.astype(np.float32)
+        scores[~where] = 0
+    return scores
 
 
 REACH = 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,13 +14,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tsim_core.assembly import Portion, assemble
 from tsim_core.config import TSIMConfig
 from tsim_core.embedding import Vectors
 from tsim_core.errors import InputError
+from tsim_core.fusion import TurnTable, rank_fused
+from tsim_core.index.lexical import Matches
+from tsim_core.lexical import hashed_terms
 from tsim_core.ranking import PublishedRanking, RankedEpisode, rank_published
 from tsim_core.store.base import SegmentRow, Store
 from tsim_core.threads import ThreadIndex
 from tsim_core.types import Episode, Recall, Segment, Turn
+
+
+LEAST_EPISODE = 8  # tokens that any episode takes up: a budget holds no more of them
 
 
 class _Default(Enum):
@@ -98,6 +106,7 @@ def public_segment(thread: tuple[str, ...], row: SegmentRow) -> Segment:
         row.similarity,
         row.threshold,
         row.strength,
+        row.closed_at is not None,
     )
 
 
@@ -130,45 +139,122 @@ def recall_from(
 ) -> Recall:
     """Rank the episodes of some threads jointly and hand over what fits; see `tsim_core.thread.Thread.recall`."""
     most = limit("k", k, config.assembly.k)
-    # Interim, until fusion and assembly are wired in.
-    ranked: list[tuple[float, ThreadIndex, RankedEpisode]] = []
-    for index in indices:
-        allowed = _allowed(store, index, filter_)
-        if isinstance(config.ranking, PublishedRanking):
-            views = index.episodes.of_row, _summaries(index), _clusters(index)
-            found = rank_published(vector, index.flat, *views, config.ranking, allowed)
-        else:
-            best: dict[int, float] = {}
-            for row, score in zip(*index.flat.search(vector, 100, allowed), strict=True):
-                number = int(index.episodes.of_row[row])
-                best[number] = max(best.get(number, -1.0), float(score))
-            found = [RankedEpisode(n, {"raw": score}) for n, score in best.items()]
-        ranked += [(r.score, index, r) for r in found]
-    ranked.sort(key=lambda r: -r[0])
     budget = limit("max_tokens", max_tokens, config.assembly.max_tokens)
-    episodes: list[Episode] = []
-    texts: list[str] = []
-    used = 0.0
-    for score, index, r in ranked[:most]:
-        episode = whole_episodes(store, index)[r.episode]
-        allowed = _allowed(store, index, filter_)
-        if allowed is not None:
-            ok = {row.turn.id for row in store.turns(index.key, index.positions[allowed].tolist())}
-            episode = replace(episode, turns=tuple(t for t in episode.turns if t.id in ok))
-        text = "\n".join(f"{t.role}: {t.text}" for t in episode.turns)
-        if budget is not None and used + config.estimator(text) > budget:
-            continue
-        used += config.estimator(text)
-        texts.append(text)
-        episodes.append(replace(episode, score=score, evidence=r.evidence))
-    whole = "\n\n".join(texts)
-    return Recall(query, tuple(episodes), whole, round(config.estimator(whole)))
+    if most is None and budget is None:
+        raise InputError("k and max_tokens are both None: give one of them a limit")
+    joint = Joint(store, [index for index in indices if len(index)])
+    if not joint.indices:
+        return Recall(query, (), "", 0)
+    candidates = most if most is not None else max(1, int(budget or 0) // LEAST_EPISODE)
+    if isinstance(config.ranking, PublishedRanking):
+        ranked = _published(joint, vector, config.ranking, filter_)[:candidates]
+    else:
+        ranked = rank_fused(
+            joint.cosines(vector),
+            joint.matches(query),
+            joint.table,
+            config.ranking,
+            candidates,
+            joint.allowed(filter_),
+        )
+    handed = assemble(ranked, joint.table, joint.texts, config.estimator, most, budget, config.assembly)
+    text = handed.text.encode("utf-8", "replace").decode()  # a lone surrogate would break any prompt
+    return Recall(query, tuple(map(joint.episode, handed.portions)), text, math.ceil(handed.tokens))
 
 
-def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bool_] | None:
-    """Which rows of a thread pass the filter; None when all do."""
-    if not filter_:
-        return None
+class Joint:
+    """Some threads as one table of turns, whose rows and episodes follow each other.
+
+    Args:
+        store: Where their texts are.
+        indices: The threads, none of them empty.
+    """
+
+    def __init__(self, store: Store, indices: Sequence[ThreadIndex]) -> None:
+        self._store = store
+        self._turns: dict[int, Turn] = {}
+        self.indices = indices
+        self.first_row = np.cumsum([0, *(len(index) for index in indices)])
+        self.first_episode = np.cumsum([0, *(len(index.episodes.starts) for index in indices)])
+        self.table = indices[0].table if len(indices) == 1 else self._table()
+
+    def _table(self) -> TurnTable:
+        tables = [index.table for index in self.indices]
+        return TurnTable(
+            np.concatenate([t.episode_of_row + n for t, n in zip(tables, self.first_episode, strict=False)]),
+            np.concatenate([t.tokens for t in tables]),
+            [role for t in tables for role in t.roles],
+            [speaker for t in tables for speaker in t.speakers],
+            np.concatenate([t.timestamps for t in tables]),
+            np.repeat(np.arange(len(tables)), np.diff(self.first_row)),
+        )
+
+    def cosines(self, vector: Vectors) -> Vectors:
+        """Cosine of a unit vector to every turn, shape (n,)."""
+        return np.concatenate([index.flat.rows @ vector for index in self.indices])
+
+    def matches(self, query: str) -> Matches:
+        """Where the terms of a query occur."""
+        terms = hashed_terms(query)
+        return Matches.joined([index.lexical.matches(terms) for index in self.indices])
+
+    def allowed(self, filter_: Filter) -> NDArray[np.bool_] | None:
+        """Which rows pass a filter; None when all do."""
+        if not filter_:
+            return None
+        return np.concatenate([_allowed(self._store, index, filter_) for index in self.indices])
+
+    def texts(self, rows: Sequence[int]) -> list[str]:
+        """Texts of rows."""
+        self._fetch(rows)
+        return [self._turns[row].text for row in rows]
+
+    def _fetch(self, rows: Sequence[int]) -> None:
+        owners = np.searchsorted(self.first_row, rows, side="right") - 1
+        for owner in np.unique(owners).tolist():
+            index, first = self.indices[owner], int(self.first_row[owner])
+            wanted = [row for row, o in zip(rows, owners, strict=True) if o == owner and row not in self._turns]
+            row_of = {int(index.positions[row - first]): row for row in wanted}
+            for stored in self._store.turns(index.key, sorted(row_of)):
+                self._turns[row_of[stored.position]] = stored.turn
+
+    def episode(self, portion: Portion) -> Episode:
+        """What is handed over of an episode, as users see it."""
+        owner = int(np.searchsorted(self.first_episode, portion.ranked.episode, side="right")) - 1
+        index = self.indices[owner]
+        number = portion.ranked.episode - int(self.first_episode[owner])
+        self._fetch(portion.rows)
+        return Episode(
+            episode_id(index.name, index.episodes.starts[number]),
+            tuple(replace(self._turns[row], text=text) for row, text in zip(portion.rows, portion.texts, strict=True)),
+            tuple(public_segment(index.name, segment) for segment in index.episodes.segments[number]),
+            index.name,
+            portion.ranked.score,
+            portion.ranked.evidence,
+            portion.omitted,
+        )
+
+
+def _published(joint: Joint, vector: Vectors, config: PublishedRanking, filter_: Filter) -> list[RankedEpisode]:
+    """The published ranking of each thread, merged by score; its turns carry their episode's score."""
+    merged: list[RankedEpisode] = []
+    firsts = zip(joint.indices, joint.first_row.tolist(), joint.first_episode.tolist(), strict=False)
+    for index, first_row, first_episode in firsts:
+        allowed = _allowed(joint._store, index, filter_) if filter_ else None
+        views = index.episodes.of_row, _summaries(index), _clusters(index)
+        for found in rank_published(vector, index.flat, *views, config, allowed):
+            rows = index.table.rows(found.episode).tolist()
+            scores = {
+                row + first_row: found.score + found.turn_scores.get(row, 0.0)
+                for row in rows
+                if allowed is None or allowed[row]
+            }
+            merged.append(RankedEpisode(found.episode + first_episode, found.evidence, scores))
+    return sorted(merged, key=lambda r: (-r.score, -r.episode))
+
+
+def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bool_]:
+    """Which rows of a thread pass the filter."""
     rows = store.turns(index.key, index.positions.tolist())
     return np.fromiter((filter_.matches(row.turn) for row in rows), dtype=np.bool_, count=len(index))
 

@@ -70,7 +70,8 @@ def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]
 
     Turns are matched by id, else by role, content and occurrence. Live turns before the first match were trimmed and
     stay. A gap between two matches was trimmed as well (and stays), unless as many other turns stand in its place: then
-    it was edited. Live turns behind the last match are superseded.
+    it was edited. Live turns behind the last match are superseded. One exchange whose ids are all unknown is a new one,
+    whatever was said before in the same words: it supersedes nothing.
 
     Args:
         known: All stored turns of the thread in order of position, superseded ones included.
@@ -82,6 +83,9 @@ def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]
     partner: dict[int, Known] = {
         i: by_id[turn.id] for i, turn in enumerate(history) if turn.id is not None and turn.id in by_id
     }
+    if not partner and _is_new_exchange(history):
+        result.order = [("new", i) for i in range(len(history))]
+        return result
     claimed = {stored.position for stored in partner.values()}
     live = [turn for turn in known if turn.live]
     path = _align(live, history, digests, partner, claimed)  # history index -> index in live, both increasing
@@ -138,6 +142,14 @@ def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]
         same += 1
     result.order = sequence[same:]
     return result
+
+
+def _is_new_exchange(history: Sequence[Turn]) -> bool:
+    """Whether a history whose ids are unknown says at most one thing of the user's, under ids of its own.
+
+    Such a history comes from a run that was given no more than the new question: its words prove nothing.
+    """
+    return all(turn.id is not None for turn in history) and sum(turn.role == "user" for turn in history) <= 1
 
 
 def _align(

@@ -40,13 +40,13 @@ class SegTurn:
 
 @dataclass(frozen=True, slots=True)
 class ClosedSegment:
-    """A segment whose end is final.
+    """A segment that a rule has cut.
 
     Attributes:
         start: Position of its first turn.
         end: One more than the position of its last turn.
         tokens: Estimated tokens.
-        cut: "shift" or "max".
+        cut: "shift" or "max"; "end" for the last one of a tail.
         similarity: The statistic that the rule compared at the cut.
         threshold: What it was compared with.
         strength: How clear the cut is, 0 to 1; None where the rule has no grading.
@@ -72,8 +72,8 @@ class Segmenter(Protocol):
         """Take the next turn; return the segments that are final now, in order."""
         ...
 
-    def open_span(self) -> tuple[int, int] | None:
-        """Positions (start, end) of the turns that are in no closed segment; None when there are none."""
+    def tail(self) -> list[ClosedSegment]:
+        """The turns that are in no final segment, as they would be cut if the thread ended here. Changes nothing."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -169,9 +169,9 @@ class PublishedSegmenter:
         bonus = self._previous_role in MODEL_ROLES and turn.role in USER_ROLES
         return cosine + (self.config.b if bonus else 0.0)
 
-    def open_span(self) -> tuple[int, int] | None:
-        """See `Segmenter.open_span`."""
-        return None if self._start is None else (self._start, self._last + 1)
+    def tail(self) -> list[ClosedSegment]:
+        """See `Segmenter.tail`."""
+        return [] if self._start is None else [ClosedSegment(self._start, self._last + 1, self._tokens, "end")]
 
     def state(self) -> dict[str, Any]:
         """See `Segmenter.state`."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tsim_core.clusters import Cluster
 from tsim_core.embedding import Vectors
+from tsim_core.fusion import TurnTable
 from tsim_core.index.flat import FlatIndex
 from tsim_core.index.lexical import LexicalIndex
 from tsim_core.store.base import Columns, SegmentRow, Store, ThreadRow
@@ -109,7 +110,7 @@ class ThreadIndex:
         self._forget_cached()
 
     def _forget_cached(self) -> None:
-        for name in ("positions", "tokens", "timestamps", "episodes"):
+        for name in ("positions", "tokens", "timestamps", "episodes", "table"):
             self.__dict__.pop(name, None)
 
     def replace_segments(self, segments: list[SegmentRow]) -> None:
@@ -149,6 +150,13 @@ class ThreadIndex:
     def episodes(self) -> EpisodeMap:
         """Which episode each row is in."""
         return EpisodeMap(self.positions, self.segments)
+
+    @cached_property
+    def table(self) -> TurnTable:
+        """What ranking and assembly see of the turns. Of the roles and speakers, a copy: these grow."""
+        return TurnTable(
+            self.episodes.of_row, self.tokens, tuple(self.roles), tuple(self.speakers), self.timestamps
+        )
 
     def vectors_at(self, positions: Sequence[int]) -> Mapping[int, Vectors]:
         """Vectors of turns by position; blank turns and unknown positions are missing."""

@@ -35,11 +35,12 @@ class Segment:
         start: Position of its first turn in the thread.
         end: Position behind its last turn.
         tokens: Estimated tokens of its text.
-        cut: Why it ends: "shift", "max", or "end" for the open one.
+        cut: Why it ends: "shift", "max", or "end" for the last one.
         episode: Identity of the episode that it belongs to.
         similarity: The statistic at the cut that ended it; None where the cut has none.
         threshold: What the statistic was compared with.
         strength: How clear the cut is, 0 to 1, where the rule grades it.
+        closed: Whether it is final; the last ones of a thread may still change.
     """
 
     start: int
@@ -50,6 +51,7 @@ class Segment:
     similarity: float | None = None
     threshold: float | None = None
     strength: float | None = None
+    closed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,8 +132,10 @@ class ThreadWriter:
 
     def _segment(self, turns: Sequence[SegTurn]) -> None:
         before = self._index.segments
-        if before and before[-1].closed_at is None:
-            before = before[:-1]
+        last = len(before)
+        while last and before[last - 1].closed_at is None:
+            last -= 1
+        before = before[:last]
         closed: list[SegmentRow] = []
         for turn in turns:
             final = self._segmenter.push(turn)
@@ -141,7 +143,7 @@ class ThreadWriter:
             if final and turn.position + 1 - self._checkpoint >= CHECKPOINT_EVERY:
                 self._checkpoint = turn.position + 1
                 self._store.put_checkpoint(self._row.key, self._checkpoint, self._state())
-        opened = self._open_segment()
+        opened = [self._guessed(segment) for segment in self._segmenter.tail()]
         self._store.put_segments(self._row.key, closed + opened)
         self._index.replace_segments(before + closed + opened)
         if self._config.views is not None:
@@ -150,34 +152,18 @@ class ThreadWriter:
     def _linked(self, segment: ClosedSegment, closed_at: int) -> SegmentRow:
         episode = None
         if self._linker is not None:
-            episode = self._linker.assign(segment, self._turns_of(segment.start, segment.end))
-        return SegmentRow(
-            segment.start,
-            segment.end,
-            segment.tokens,
-            segment.cut,
-            segment.start if episode is None else episode,
-            closed_at,
-            segment.similarity,
-            segment.threshold,
-            segment.strength,
-        )
+            episode = self._linker.assign(segment, self._turns_of(segment))
+        return _segment_row(segment, episode, closed_at)
 
-    def _open_segment(self) -> list[SegmentRow]:
-        span = self._segmenter.open_span()
-        if span is None:
-            return []
-        start, end = span
-        first, last = np.searchsorted(self._index.positions, span)
-        tokens = float(self._index.tokens[first:last].sum())
+    def _guessed(self, segment: ClosedSegment) -> SegmentRow:
+        """A segment of the tail: it may still grow, be cut elsewhere or belong elsewhere."""
         episode = None
         if self._linker is not None:
-            segment = ClosedSegment(start, end, tokens, "end")
-            episode = self._linker.guess(segment, self._turns_of(start, end))
-        return [SegmentRow(start, end, tokens, "end", start if episode is None else episode)]
+            episode = self._linker.guess(segment, self._turns_of(segment))
+        return _segment_row(segment, episode, None)
 
-    def _turns_of(self, start: int, end: int) -> list[SegTurn]:
-        first, last = np.searchsorted(self._index.positions, (start, end))
+    def _turns_of(self, segment: ClosedSegment) -> list[SegTurn]:
+        first, last = np.searchsorted(self._index.positions, (segment.start, segment.end))
         positions = self._index.positions[first:last].tolist()
         turns = self._fetch(positions)
         return [turns[p] for p in positions if p in turns]
@@ -264,3 +250,17 @@ def _stack(vectors: Mapping[int, Vectors], dimension: int) -> Vectors:
 
 def _cluster_row(cluster: Cluster, vector: Vectors) -> ClusterRow:
     return ClusterRow(cluster.number, cluster.members, cluster.centroid, vector)
+
+
+def _segment_row(segment: ClosedSegment, episode: int | None, closed_at: int | None) -> SegmentRow:
+    return SegmentRow(
+        segment.start,
+        segment.end,
+        segment.tokens,
+        segment.cut,
+        segment.start if episode is None else episode,
+        closed_at,
+        segment.similarity,
+        segment.threshold,
+        segment.strength,
+    )

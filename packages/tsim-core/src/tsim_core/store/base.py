@@ -45,9 +45,9 @@ class SegmentRow:
         start: Position of its first turn.
         end: One more than the position of its last turn.
         tokens: Estimated tokens.
-        cut: "shift" or "max"; "end" for the open one.
+        cut: "shift" or "max"; "end" for the last one.
         episode: Start of the first segment of the episode that it belongs to.
-        closed_at: Position of the turn on whose arrival it was closed; None for the open one.
+        closed_at: Position of the turn on whose arrival it was closed; None for those of the tail, which may change.
         similarity: The statistic at its cut.
         threshold: What it was compared with.
         strength: How clear the cut is, 0 to 1.
