@@ -123,6 +123,15 @@ def test_the_same_words_again_are_a_new_turn(thread: Thread) -> None:
     assert texts(thread) == ["ok", "fine", "ok", "fine"]
 
 
+def test_one_exchange_under_ids_of_its_own_is_new_whatever_its_words(thread: Thread) -> None:
+    """A run that is given only the new question: an old greeting in the same words is no reason to forget the rest."""
+    thread.reconcile(said("hello", "hi", "which GPU?", "one", ids=True))
+    again = [Turn("user", "hello", "run2-h"), Turn("assistant", "hi", "run2-a")]
+    assert thread.reconcile(again).superseded == ()
+    assert not thread.reconcile(again)
+    assert texts(thread) == ["hello", "hi", "which GPU?", "one", "hello", "hi"]
+
+
 def test_an_empty_history_forgets_nothing(thread: Thread) -> None:
     thread.reconcile(said("a", "b"))
     assert not thread.reconcile([])
