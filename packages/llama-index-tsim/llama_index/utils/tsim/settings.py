@@ -31,13 +31,21 @@ def load_config(value: TSIMConfig | Mapping[str, Any] | str | None) -> TSIMConfi
     raise ValueError(f"config is {type(value).__name__}; expected a TSIMConfig, its to_dict() or a preset's name")
 
 
-def dump_config(config: TSIMConfig) -> dict[str, Any]:
+def load_store_config(value: TSIMConfig | Mapping[str, Any] | str | None) -> TSIMConfig | None:
+    """As `load_config`, but None stays: it means what the store was written with."""
+    return None if value is None else load_config(value)
+
+
+def dump_config(config: TSIMConfig | None) -> dict[str, Any] | None:
     """A configuration as JSON data."""
-    return config.to_dict()
+    return None if config is None else config.to_dict()
 
 
 ConfigField = Annotated[Any, BeforeValidator(load_config), PlainSerializer(dump_config)]
 """A `TSIMConfig` as a serialised field of a component."""
+
+StoreConfigField = Annotated[Any, BeforeValidator(load_store_config), PlainSerializer(dump_config)]
+"""A `TSIMConfig`, or None for that of the store, as a serialised field of a component."""
 
 ALGORITHM = f"tsim-core {version('tsim-core')}"
 """What cut the episodes: cached nodes of another version are not taken for this one's."""
