@@ -142,9 +142,10 @@ def recall_from(
     budget = limit("max_tokens", max_tokens, config.assembly.max_tokens)
     if most is None and budget is None:
         raise InputError("k and max_tokens are both None: give one of them a limit")
-    joint = Joint(store, [index for index in indices if len(index)])
-    if not joint.indices:
+    filled = [index for index in indices if len(index)]
+    if not filled:
         return Recall(query, (), "", 0)
+    joint = Joint(store, filled)
     candidates = most if most is not None else max(1, int(budget or 0) // LEAST_EPISODE)
     if isinstance(config.ranking, PublishedRanking):
         ranked = _published(joint, vector, config.ranking, filter_)[:candidates]
