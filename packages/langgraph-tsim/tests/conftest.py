@@ -97,6 +97,21 @@ def run_of(thread: object = "t1", user: object = "alice", **more: Any) -> dict[s
     return {"configurable": {"thread_id": thread, **({} if user is None else {"user_id": user}), **more}}
 
 
+def at(config: Any, user: object = "alice") -> dict[str, Any]:
+    """Configuration of a run that starts at a checkpoint: a snapshot's config does not carry the user."""
+    return {"configurable": {**config["configurable"], **({} if user is None else {"user_id": user})}}
+
+
+def before(graph: Any, node: str, run: dict[str, Any]) -> Any:
+    """The latest snapshot of a thread before a node."""
+    return next(s for s in graph.get_state_history(run) if s.next == (node,))
+
+
+def edited(message: BaseMessage, text: str) -> dict[str, Any]:
+    """Update of a state: the same message with another text."""
+    return {"messages": [message.model_copy(update={"content": text})]}
+
+
 def said(text: str) -> dict[str, Any]:
     """Input of a graph: one human message."""
     return {"messages": [("user", text)]}

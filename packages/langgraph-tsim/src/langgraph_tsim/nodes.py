@@ -247,9 +247,17 @@ def remember(thread: Thread, messages: Sequence[BaseMessage], branch: str = "") 
         return
     turns = to_turns(messages, timestamp=now, metadata={BRANCH_KEY: branch})
     with _branches:
-        new = {turn.id: turn for turn in turns}
-        kept = [new.pop(t.id, t) for t in thread.turns() if t.id in new or (t.metadata or {}).get(BRANCH_KEY) != branch]
-        thread.reconcile([*kept, *new.values()])
+        before = {turn.id: turn for turn in thread.turns()}
+        done = thread.reconcile(turns)
+        lost = [before[i] for i in done.superseded if i in before and _branch(before[i]) != branch]
+        if lost:  # not a fork: others said it, and this subgraph does not see it
+            live = thread.turns()
+            old = [turn for turn in live if turn.id not in done.added]
+            thread.reconcile([*old, *lost, *(turn for turn in live if turn.id in done.added)])
+
+
+def _branch(turn: Turn) -> object:
+    return (turn.metadata or {}).get(BRANCH_KEY, "")
 
 
 def split(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:
