@@ -149,7 +149,7 @@ class _Draft:
 
     def take(self, rows: list[int]) -> None:
         """Hand over these rows, in order; with all that is spoken come the blank turns too."""
-        self.rows = self.every if len(rows) == len(self.spoken) else rows
+        self.rows = self.every if rows and len(rows) == len(self.spoken) else rows
 
     @property
     def omitted(self) -> int:

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tsim_core.errors import ConfigError
+from tsim_core.fusion import FusedRanking, TurnTable, rank_fused
+from tsim_core.index.lexical import LexicalIndex, Matches
+from tsim_core.lexical import hashed_terms
+from tsim_core.ranking import RankedEpisode
+
+WORDS = ["rule", "budget", "deploy", "kiosk", "fridge", "PEG-20", "report", "rain", ""]
+
+
+def table(texts: list[str], episodes: list[int], speakers: list[str | None] | None = None) -> TurnTable:
+    return TurnTable(
+        np.array(episodes, dtype=np.int64),
+        np.array([float(len(text.split())) for text in texts]),
+        ["user" if i % 2 == 0 else "assistant" for i in range(len(texts))],
+        speakers or [None] * len(texts),
+        np.full(len(texts), np.nan),
+    )
+
+
+def matches_of(texts: list[str], query: str) -> Matches:
+    index = LexicalIndex()
+    index.add([hashed_terms(text) for text in texts])
+    return index.matches(hashed_terms(query))
+
+
+def rank(
+    texts: list[str],
+    episodes: list[int],
+    query: str,
+    cosines: list[float] | None = None,
+    speakers: list[str | None] | None = None,
+    config: FusedRanking | None = None,
+    allowed: np.ndarray | None = None,
+) -> list[RankedEpisode]:
+    return rank_fused(
+        np.array(cosines or [0.0] * len(texts), dtype=np.float32),
+        matches_of(texts, query),
+        table(texts, episodes, speakers),
+        config or FusedRanking(),
+        allowed=allowed,
+    )
+
+
+@st.composite
+def threads(draw: st.DrawFn) -> tuple[list[str], list[int], list[float]]:
+    n = draw(st.integers(1, 14))
+    texts = [" ".join(draw(st.lists(st.sampled_from(WORDS), max_size=5))) for _ in range(n)]
+    labels = [draw(st.integers(0, 4)) for _ in range(n)]
+    number = {label: i for i, label in enumerate(dict.fromkeys(labels))}
+    return texts, [number[label] for label in labels], [draw(st.floats(-1, 1, width=32)) for _ in range(n)]
+
+
+@given(threads(), st.sampled_from(WORDS))
+def test_every_episode_is_ranked_and_evidence_sums_to_its_score(
+    thread: tuple[list[str], list[int], list[float]], query: str
+) -> None:
+    texts, episodes, cosines = thread
+    ranked = rank(texts, episodes, query, cosines)
+    assert sorted(r.episode for r in ranked) == sorted(set(episodes))
+    assert all(a.score >= b.score - 1e-4 for a, b in itertools.pairwise(ranked))
+    for r in ranked:
+        assert r.score == pytest.approx(sum(r.evidence.values()), abs=1e-6)
+        assert r.score == pytest.approx(max(r.turn_scores.values()), abs=1e-4)
+        assert sorted(r.turn_scores) == [row for row, episode in enumerate(episodes) if episode == r.episode]
+
+
+@given(threads(), st.data())
+def test_what_is_not_allowed_changes_nothing(
+    thread: tuple[list[str], list[int], list[float]], data: st.DataObject
+) -> None:
+    texts, episodes, cosines = thread
+    allowed = np.array([data.draw(st.booleans()) for _ in texts])
+    kept = np.flatnonzero(allowed).tolist()
+    found = rank(texts, episodes, "rule PEG-20", cosines, allowed=allowed)
+    number = {e: i for i, e in enumerate(sorted({episodes[row] for row in kept}))}
+    alone = rank(
+        [texts[row] for row in kept],
+        [number[episodes[row]] for row in kept],
+        "rule PEG-20",
+        [cosines[row] for row in kept],
+    )
+    assert [number[r.episode] for r in found] == [r.episode for r in alone]
+    assert [r.score for r in found] == pytest.approx([r.score for r in alone], abs=1e-5)
+    assert [row for r in found for row in r.turn_scores] == [kept[row] for r in alone for row in r.turn_scores]
+
+
+def test_nothing_is_ranked_in_an_empty_thread() -> None:
+    assert rank([], [], "rule") == []
+
+
+def test_a_rare_word_finds_its_episode() -> None:
+    texts = ["rain today", "more rain", "see PEG-20", "fine", "rain again", "and rain"]
+    assert rank(texts, [0, 0, 1, 1, 2, 2], "what of PEG-20?")[0].episode == 1
+
+
+def test_likeness_finds_where_no_word_does() -> None:
+    texts = ["rain", "rain", "kiosk", "kiosk", "rain", "rain"]
+    assert rank(texts, [0, 0, 1, 1, 2, 2], "stall", [0.1, 0.1, 0.1, 0.7, 0.1, 0.1])[0].episode == 1
+
+
+def test_the_scale_of_an_embedder_does_not_matter() -> None:
+    texts = ["rain rule", "rain", "kiosk budget", "kiosk", "deploy", "rain"]
+    low = [0.02, 0.05, 0.3, 0.4, 0.1, 0.0]
+    high = [0.8 + 0.1 * value for value in low]
+    first, second = (rank(texts, [0, 0, 1, 1, 2, 2], "rain", cosines) for cosines in (low, high))
+    assert [r.score for r in first] == pytest.approx([r.score for r in second], abs=1e-3)
+
+
+def test_a_neighbour_of_a_hit_scores_more_than_a_turn_far_from_it() -> None:
+    texts = ["rain"] * 12
+    texts[3] = "kiosk"
+    scores = {row: s for r in rank(texts, [0] * 12, "kiosk") for row, s in r.turn_scores.items()}
+    assert scores[3] > scores[4] > scores[5] > scores[10]
+
+
+def test_context_does_not_cross_threads() -> None:
+    texts = ["rain", "kiosk", "rain", "rain", "rain", "rain"]
+    turns = table(texts, [0, 0, 1, 1, 1, 1])
+    turns.thread_of_row = np.array([0, 0, 1, 1, 1, 1])
+    ranked = rank_fused(np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
+    scores = {row: s for r in ranked for row, s in r.turn_scores.items()}
+    assert scores[2] == pytest.approx(scores[5])
+    assert scores[0] > scores[2]
+
+
+def test_who_is_named_is_who_spoke() -> None:
+    texts = ["hi Ann, rain", "rain kiosk", "hi Bob, rain", "rain kiosk"]
+    speakers: list[str | None] = ["Bob", "Ann", "Ann", "Bob"]
+    scores = {
+        row: s for r in rank(texts, [0] * 4, "kiosk of Ann", speakers=speakers) for row, s in r.turn_scores.items()
+    }
+    assert scores[1] > scores[3]
+    assert rank(texts, [0] * 4, "kiosk of Ann and Bob", speakers=speakers)[0].evidence["speaker"] == 0
+
+
+def test_roles_name_nobody() -> None:
+    texts = ["rain", "kiosk", "rain", "kiosk"]
+    assert rank(texts, [0] * 4, "what did the user say")[0].evidence["speaker"] == 0
+
+
+def test_blank_turns_do_not_shift_the_scale() -> None:
+    texts, cosines = ["rain rule", "kiosk", "deploy", "budget"], [0.8, 0.82, 0.9, 0.85]
+    plain = rank(texts, [0, 1, 2, 3], "none", cosines)
+    blank = rank([*texts, "", ""], [0, 1, 2, 3, 3, 3], "none", [*cosines, 0.0, 0.0])
+    assert [r.episode for r in plain] == [r.episode for r in blank]
+    raw = [{r.episode: r.evidence["episode_raw"] for r in ranked} for ranked in (plain, blank)]
+    assert raw[0] == pytest.approx(raw[1], abs=1e-5)
+
+
+def test_ties_go_to_the_newer_episode() -> None:
+    assert [r.episode for r in rank(["rain"] * 3, [0, 1, 2], "kiosk")] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(("name", "value"), [("raw", -1.0), ("context", 1.5), ("b", 2.0), ("idf_power", -0.1)])
+def test_constants_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        FusedRanking(**{name: value})
+
+
+def test_weights_that_rank_nothing_are_refused() -> None:
+    with pytest.raises(ConfigError, match="nothing could be ranked"):
+        FusedRanking(lexical=0, raw=0, episode_lexical=0, episode_raw=0)

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tsim_core.lexical import hashed_terms, terms
+
+
+def of(text: str) -> set[str]:
+    return set(terms(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("We deployed two servers.", "deploying the SERVER"),
+        ("Café Zürich", "cafe zurich"),
+        ("That's Caroline's book", "caroline"),
+        ("it\u2019s l\u2019eau de Javel", "eau"),
+        ("ＦＵＬＬ width", "full"),
+        ("1,300 tokens", "1300"),
+    ],
+)
+def test_forms_of_a_word_meet(text: str, query: str) -> None:
+    assert of(text) & of(query)
+
+
+@pytest.mark.parametrize(
+    ("text", "whole", "parts"),
+    [
+        ("see PEG-20 today", "peg-20", {"peg", "20"}),
+        ("fixed in #402.", "#402", {"402"}),
+        ("since v1.2.3, at last", "v1.2.3", {"v1", "2", "3"}),
+        ("in src/app/main.py:", "src/app/main.py", {"src", "app", "main", "py"}),
+        ("set max_tokens now", "max_tokens", {"max", "token"}),
+        ("mail ann@example.org", "ann@example.org", {"ann"}),
+    ],
+)
+def test_identifiers_are_kept_whole_and_in_parts(text: str, whole: str, parts: set[str]) -> None:
+    assert {whole, *parts} <= of(text)
+
+
+def test_prose_is_not_taken_for_identifiers() -> None:
+    assert list(terms("A well-known end.Then more")) == ["a", "well", "known", "end", "then", "more"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("我们决定使用红色按钮", "按钮"),
+        ("会議は東京タワーで行います", "東京タワー"),
+        ("การประชุมจัดที่กรุงเทพมหานคร", "กรุงเทพ"),
+        ("서울에서 회의를 합니다", "회의"),
+        ("हिन्दी में लिखो", "हिन्दी"),
+        ("встречаемся на Невском", "невском"),
+    ],
+)
+def test_every_script_is_found(text: str, query: str) -> None:
+    assert of(text) & of(query)
+
+
+def test_unspaced_text_gives_single_characters_and_pairs() -> None:
+    assert list(terms("红按钮")) == ["红", "按", "钮", "红按", "按钮"]
+
+
+def test_a_word_with_vowel_signs_stays_one_word() -> None:
+    assert list(terms("हिन्दी")) == ["हिन्दी"]
+
+
+def test_hashes_are_the_same_on_every_machine() -> None:
+    assert hashed_terms("PEG-20").tolist() == [1626135131, 2322626082, 3070175883]
+
+
+@given(st.text())
+def test_any_text_has_terms_or_none(text: str) -> None:
+    hashed = hashed_terms(text)
+    assert hashed.dtype == np.uint32
+    assert len(hashed) == sum(1 for _ in terms(text))
+
+
+@given(st.text(alphabet="abc XYZ-1_#.", max_size=30))
+def test_case_does_not_matter(text: str) -> None:
+    assert np.array_equal(hashed_terms(text.upper()), hashed_terms(text.lower()))
