@@ -223,7 +223,10 @@ class TSIMNodeParser(NodeParser):
         if embedder is None:
             return []
         options = NodeOptions(self.include_metadata, self.include_prev_next_rel, self.include_turns, self.id_func)
-        config = self.config if self.link else self.config.replace(linking=None)
+        default = TSIMConfig.default()
+        config = self.config.replace(  # nothing is recalled here, so no views are made
+            linking=self.config.linking if self.link else None, views=default.views, ranking=default.ranking
+        )
         nodes: list[BaseNode] = []
         ids: dict[str, int] = {}
         names: dict[str, int] = {}
