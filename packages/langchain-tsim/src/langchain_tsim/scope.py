@@ -7,6 +7,7 @@ looked up where a run keeps its ids. An id that is missing is an error: two user
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -109,3 +110,15 @@ def _find(field: str, scope: Sequence[str], sources: Sequence[Source]) -> str:
         f"the scope {tuple(scope)!r} needs {field!r}, which is not given (looked in: {looked}). Without it memories of "
         "different users would mix"
     )
+
+
+def current_runtime() -> object | None:
+    """LangGraph's runtime when called within a run of a graph, else None."""
+    if "langgraph.runtime" not in sys.modules:  # without it there is no run
+        return None
+    from langgraph.runtime import get_runtime
+
+    try:
+        return get_runtime()
+    except (KeyError, RuntimeError):
+        return None
