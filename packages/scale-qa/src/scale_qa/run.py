@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from tsim_core.embedding import Embedder
 from tsim_core.types import Turn
 
 from scale_qa.answers import Answer, Answerer, options_text
@@ -21,7 +20,6 @@ from scale_qa.results import assemble, label, read_results, write_results
 from scale_qa.systems import SystemSpec, find_system
 from scale_qa.systems.base import MemorySystem, Resources, Unit
 
-DEPTH = 1_000  # units ranked for filling a budget; 2,600 tokens hold far fewer
 OTHER_DEPTHS = (1, 3, 10)
 FAILURES_IN_A_ROW = 5  # then the backend is down, and asking on would only burn the questions
 
@@ -237,7 +235,7 @@ class Runner:
         if self.answerer is not None and question.options:
             context = memory.prompt(query, units)
             row["answer"] = self._answer(question, reader.write(units) if context is None else context)
-        ranked = memory.retrieve(query, DEPTH)
+        ranked = memory.retrieve(query, memory.depth)
         row["recall_at"] = {str(k): len(reader.found(ranked[:k], evidence)) == len(evidence) for k in OTHER_DEPTHS}
         row["covered_at_tokens"] = {}
         for budget in settings.budgets:
@@ -286,8 +284,3 @@ def written_turns(question: Question, answer: Mapping[str, Any] | None) -> list[
     if answer is not None and answer["letter"] is not None:
         reply = f"{answer['letter']}. {answer['rationale']}".strip()
     return [Turn("user", asked), Turn("assistant", reply)]
-
-
-def cached(model: Embedder, cache: Path | None) -> CachedEmbedder:
-    """The embedder of a run, with its cache file."""
-    return CachedEmbedder(model, cache)

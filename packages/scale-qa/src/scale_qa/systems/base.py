@@ -61,11 +61,13 @@ class MemorySystem(ABC):
     Attributes:
         notes: Stand-ins and settings that a reader of the results must know.
         context_cap: Estimated tokens that the system hands over at most, whatever ``k`` is; None for no cap.
+        depth: Units that are ranked for filling a budget and for view hits; 2,600 tokens hold far fewer.
         wants_gold: Whether the run tells it the true dialogues before it ingests: diagnostics only.
     """
 
     notes: tuple[str, ...] = ()
     context_cap: float | None = None
+    depth: int = 1_000
     wants_gold: bool = False
 
     @abstractmethod
@@ -87,14 +89,14 @@ class MemorySystem(ABC):
         """The context for an answer model, for ``units`` just retrieved; None lets the benchmark write it."""
         return None
 
-    def take_gold(self, units: Sequence[Sequence[int]]) -> None:  # noqa: B027: a hook, not a duty
+    def take_gold(self, units: Sequence[Sequence[int]]) -> None:  # noqa: B027
         """The turns of every source dialogue; called only where ``wants_gold`` is set."""
 
     def footprint(self) -> Footprint:
         """What is kept right now."""
         return Footprint()
 
-    def close(self) -> None:  # noqa: B027: a hook, not a duty
+    def close(self) -> None:  # noqa: B027
         """Release files and connections."""
 
 
