@@ -34,8 +34,8 @@ _HANGUL = "\uac00-\ud7af"
 _MARKS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962-\u0963\u0980-\u0dff"
 _LETTER = rf"(?:(?![{_PAIRED}{_TRIPLED}])[^\W_]|[{_MARKS}])"
 _TOKEN = re.compile(rf"(?P<paired>[{_PAIRED}]+)|(?P<tripled>[{_TRIPLED}]+)|(?P<word>{_LETTER}+(?:'{_LETTER}+)*)")
-# Parts joined by what joins no prose, or by a hyphen or dot where there is a digit.
-_IDENTIFIER = re.compile(r"[#@]?\w+(?:[-./:@#\\+]+\w+)+|[#@]\w+|\w*_\w+")
+# A word with all that is joined to it. Possessive: a long run without spaces must not be tried at every start.
+_IDENTIFIER = re.compile(r"(?<!\w)[#@]?\w++(?:[-./:@#\\+]++\w++)*+")
 _IDENTIFYING = re.compile(r"[\d_/@#\\]")
 _THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 
@@ -65,7 +65,7 @@ def terms(text: str) -> Iterator[str]:
         else:
             yield from _grams(token, 3) if len(token) > 3 else (token,)
     for match in _IDENTIFIER.finditer(text):
-        if _IDENTIFYING.search(match[0]):
+        if not match[0].isalnum() and _IDENTIFYING.search(match[0]):
             yield match[0]
     for match in _THOUSANDS.finditer(text):
         yield match[0].replace(",", "")

@@ -61,7 +61,7 @@ class RankedEpisode:
     Attributes:
         episode: Its number in the arrays that were ranked.
         evidence: What each view adds; the score is their sum.
-        turn_scores: Relevance of single rows, where a view saw them.
+        turn_scores: Relevance of its rows; in what is handed to assembly, of all that may be handed over.
     """
 
     episode: int

@@ -135,6 +135,7 @@ class ThreadWriter:
         last = len(before)
         while last and before[last - 1].closed_at is None:
             last -= 1
+        stale = {segment.start for segment in before[last:]}
         before = before[:last]
         closed: list[SegmentRow] = []
         for turn in turns:
@@ -144,6 +145,7 @@ class ThreadWriter:
                 self._checkpoint = turn.position + 1
                 self._store.put_checkpoint(self._row.key, self._checkpoint, self._state())
         opened = [self._guessed(segment) for segment in self._segmenter.tail()]
+        self._store.delete_segments(self._row.key, sorted(stale - {s.start for s in closed + opened}))
         self._store.put_segments(self._row.key, closed + opened)
         self._index.replace_segments(before + closed + opened)
         if self._config.views is not None:
