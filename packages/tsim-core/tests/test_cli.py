@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,7 @@ def test_segment_tiles_the_thread_and_says_why(tmp_path: Path, capsys: pytest.Ca
     assert status == 0
     assert segments[0]["start"] == 0
     assert segments[-1]["end"] == 6
-    assert all(a["end"] == b["start"] for a, b in zip(segments, segments[1:], strict=False))
+    assert all(a["end"] == b["start"] for a, b in pairwise(segments))
     assert {s["cut"] for s in segments} <= {"shift", "max", "end"}
     assert segments[0]["episode"] == 0
     _, out, _ = run(capsys, "segment", tmp_path / "talk.txt", "--preset", "paper")

@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -111,7 +112,7 @@ def test_closing_and_reopening_anywhere_changes_no_later_decision(
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "m.db"
     bounds = [0, *sorted(min(c, len(turns)) for c in cuts), len(turns)]
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         with EpisodicMemory(path, embedder=WordEmbedder(), config=config) as memory:
             memory.thread("t").extend(turns[start:end])
     with (
@@ -152,7 +153,8 @@ sys.path.insert(0, sys.argv[1])
 from conftest import WordEmbedder
 from tsim_core import EpisodicMemory, Turn
 words = "cat dog fish bird red green blue loud soft deep tall warm".split()
-turns = [Turn("assistant" if i % 2 else "user", " ".join(words[(i // 4 + j) % 12] for j in range(5))) for i in range(60)]
+texts = [" ".join(words[(i // 4 + j) % 12] for j in range(5)) for i in range(60)]
+turns = [Turn("assistant" if i % 2 else "user", text) for i, text in enumerate(texts)]
 with EpisodicMemory(embedder=WordEmbedder()) as memory:
     thread = memory.thread("t")
     thread.extend(turns)
@@ -264,7 +266,7 @@ def test_a_turn_added_again_is_one_turn(memory: EpisodicMemory) -> None:
     thread = memory.thread("t")
     assert thread.add("user", "hi", id="a") == thread.add("user", "hi", id="a") == "a"
     assert len(thread) == 1
-    with pytest.raises(DuplicateTurnError, match="'a'.*other content"):
+    with pytest.raises(DuplicateTurnError, match=r"'a'.*other content"):
         thread.extend([Turn("user", "new"), Turn("user", "not hi", id="a")])
     assert len(thread) == 1
 
@@ -361,7 +363,7 @@ def test_another_embedder_is_named_with_the_way_out(tmp_path: Path) -> None:
 
     with EpisodicMemory(tmp_path / "m.db", embedder=WordEmbedder()) as memory:
         memory.thread("t").extend([Turn("user", "red cat"), Turn("assistant", "blue dog")])
-    with pytest.raises(StoreMismatchError, match="'words'.*'others'.*tsim reindex"):
+    with pytest.raises(StoreMismatchError, match=r"'words'.*'others'.*tsim reindex"):
         EpisodicMemory(tmp_path / "m.db", embedder=Other())
     assert EpisodicMemory.reindex(tmp_path / "m.db", embedder=Other()) == 2
     with EpisodicMemory(tmp_path / "m.db", embedder=Other()) as memory:
@@ -403,7 +405,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "m.db") as db:
         db.execute("PRAGMA user_version = 99")
     db.close()
-    with pytest.raises(StoreFormatError, match="99.*upgrade"):
+    with pytest.raises(StoreFormatError, match=r"99.*upgrade"):
         EpisodicMemory(tmp_path / "m.db", embedder=WordEmbedder())
 
 
@@ -414,7 +416,7 @@ def test_a_full_disk_stores_nothing_and_says_so(tmp_path: Path) -> None:
         db = memory._store._db  # type: ignore[attr-defined]
         pages = db.execute("PRAGMA page_count").fetchone()[0]
         db.execute(f"PRAGMA max_page_count = {pages}")
-        with pytest.raises(StoreError, match="full.*nothing was stored"):
+        with pytest.raises(StoreError, match=r"full.*nothing was stored"):
             thread.extend([Turn("user", f"{i} " * 2000) for i in range(20)])
         db.execute("PRAGMA max_page_count = 1000000")
         thread.add("user", "after")

@@ -162,7 +162,7 @@ ALPHABET = st.sampled_from([f"word{i}" for i in range(12)])
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(ALPHABET, max_size=8, unique=True), min_size=1, max_size=5))
 def test_whatever_the_histories_each_turn_is_there_once_and_the_last_history_holds(histories: list[list[str]]) -> None:
-    """With ids: every turn of the last history is live, in order where it was appended; nothing is ever lost or doubled."""
+    """With ids: every turn of the last history is live; nothing is ever lost or doubled."""
     with EpisodicMemory(embedder=WordEmbedder()) as memory:
         thread = memory.thread("a")
         seen: set[str] = set()

@@ -35,12 +35,14 @@ class Assembly:
     Attributes:
         k: Most episodes; None for as many as fit.
         max_tokens: Most estimated tokens of the text; None for whole episodes without limit.
+        thrift: By how much a turn of e times the tokens must outscore another to come before it.
         max_messages: Most turns of an episode; None for no limit.
         overlap: Turns that neighbouring windows of ``max_messages`` share.
     """
 
     k: int | None = 5
     max_tokens: int | None = 1100
+    thrift: float = 0.5
     max_messages: int | None = None
     overlap: int = 0
 
@@ -121,7 +123,7 @@ def assemble(
         for draft in drafts:
             draft.take(_window(draft, config))
     else:
-        cut = _fill(drafts, layout, texts, max_tokens)
+        cut = _fill(drafts, layout, texts, max_tokens, config.thrift)
     drafts = [draft for draft in drafts if draft.rows]
     whole = [row for draft in drafts for row in draft.rows if row not in cut]
     text_of = dict(zip(whole, texts(whole), strict=True)) | cut
@@ -141,7 +143,7 @@ class _Draft:
 
     def __init__(self, ranked: RankedEpisode, turns: TurnTable) -> None:
         self.ranked = ranked
-        self.every = turns.rows(ranked.episode).tolist()
+        self.every = sorted(ranked.turn_scores)
         self.spoken = [row for row in self.every if turns.tokens[row] > 0]
         self.place = {row: i for i, row in enumerate(self.spoken)}
         self.rows: list[int] = []
@@ -221,10 +223,10 @@ class _Layout:
         return "" if math.isnan(seconds) else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
-def _fill(drafts: Sequence[_Draft], layout: _Layout, texts: Texts, max_tokens: int) -> dict[int, str]:
+def _fill(drafts: Sequence[_Draft], layout: _Layout, texts: Texts, max_tokens: int, thrift: float) -> dict[int, str]:
     """Choose rows by score while they fit. Returns the text of a turn that had to be cut."""
     candidates = [
-        (-score, place, row)
+        (thrift * math.log(layout.row_cost(row)) - score, place, row)
         for place, draft in enumerate(drafts)
         for row, score in draft.ranked.turn_scores.items()
         if row in draft.place

@@ -156,20 +156,18 @@ def _ingest(arguments: argparse.Namespace) -> int:
 
 
 def _recall(arguments: argparse.Namespace) -> int:
-    limits = {name: value for name in ("k", "max_tokens") if (value := getattr(arguments, name)) is not None}
-    times = {
-        name: parse_time(value, f"--{name}")
-        for name in ("after", "before")
-        if (value := getattr(arguments, name)) is not None
+    options: dict[str, Any] = {
+        name: value for name in ("k", "max_tokens") if (value := getattr(arguments, name)) is not None
     }
+    options |= _times(arguments)
     with _memory(arguments, read_only=True) as memory:
         if arguments.thread is not None:
             name = _name(arguments.thread)
             if name not in memory.threads():
                 raise InputError(_no_thread(memory, arguments.thread))
-            recall = memory.thread(*name).recall(arguments.query, **limits, **times)
+            recall = memory.thread(*name).recall(arguments.query, **options)
         elif arguments.prefix is not None:
-            recall = memory.recall(arguments.query, prefix=_name(arguments.prefix), **limits, **times)
+            recall = memory.recall(arguments.query, prefix=_name(arguments.prefix), **options)
         else:
             raise InputError("say where to look: --thread alice/support, or --prefix alice for all of hers")
     if arguments.json:
@@ -180,6 +178,11 @@ def _recall(arguments: argparse.Namespace) -> int:
         print()
         print(explain(recall))
     return 0
+
+
+def _times(arguments: argparse.Namespace) -> dict[str, Any]:
+    given = {name: getattr(arguments, name) for name in ("after", "before")}
+    return {name: parse_time(value, f"--{name}") for name, value in given.items() if value is not None}
 
 
 def _no_thread(memory: EpisodicMemory, name: str) -> str:
@@ -260,16 +263,13 @@ def _why(segment: Segment) -> str:
 def _threads(arguments: argparse.Namespace) -> int:
     prefix = _name(arguments.prefix) if arguments.prefix else ()
     with _memory(arguments, read_only=True) as memory:
-        rows = [
-            {"thread": list(name), "turns": len(thread), "episodes": len(thread.episodes())}
-            for name in memory.threads(prefix)
-            for thread in [memory.thread(*name)]
-        ]
+        threads = [memory.thread(*name) for name in memory.threads(prefix)]
+        rows = [{"thread": t.name, "turns": len(t), "episodes": len(t.episodes())} for t in threads]
     if arguments.json:
         _print_json({"threads": rows})
         return 0
-    for row in rows:
-        print(f"{'/'.join(row['thread'])}  {row['turns']} turns  {row['episodes']} episodes")
+    for thread, row in zip(threads, rows, strict=True):
+        print(f"{'/'.join(thread.name)}  {row['turns']} turns  {row['episodes']} episodes")
     if not rows:
         print("no threads")
     return 0
@@ -302,11 +302,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _forget(arguments: argparse.Namespace) -> int:
-    times = {
-        name: parse_time(value, f"--{name}")
-        for name in ("before", "after")
-        if (value := getattr(arguments, name)) is not None
-    }
+    times = _times(arguments)
     with _memory(arguments) as memory:
         name = _name(arguments.thread)
         if name not in memory.threads():

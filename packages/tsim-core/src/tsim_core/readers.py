@@ -168,7 +168,7 @@ def message_turn(item: Any, where: str) -> Turn:
         ReaderError: If role or text are missing or of the wrong type.
     """
     if isinstance(item, list | tuple) and _is_pair(list(item)):
-        return Turn(ROLES.get(item[0].lower(), item[0]), item[1])
+        return Turn(standard_role(item[0]), item[1])
     if not isinstance(item, Mapping):
         raise ReaderError(f"{where}: expected a message object, found {type(item).__name__}")
     data: dict[str, Any] = dict(item)
@@ -192,9 +192,9 @@ def message_turn(item: Any, where: str) -> Turn:
     text = content_text(data.pop(text_field) if text_field else "", where)
     name_field = _first(data, NAME_FIELDS)
     name = data.get(name_field) if name_field else None
-    known = ROLES.get(role.lower(), role.lower() if role.lower() in _KNOWN else role)
+    known = standard_role(role)
     if known not in _KNOWN and isinstance(name, str) and name.lower() in {*ROLES, *_KNOWN}:
-        known = ROLES.get(name.lower(), name.lower())  # a sender id beside a telling name
+        known = standard_role(name)  # a sender id beside a telling name
     id_field, time_field = _first(data, ID_FIELDS), _first(data, TIME_FIELDS)
     id_ = data.pop(id_field) if id_field else None
     time = data.pop(time_field) if time_field else None
@@ -208,6 +208,12 @@ def message_turn(item: Any, where: str) -> Turn:
 
 
 _KNOWN = frozenset({"user", "assistant", "system", "tool"})
+
+
+def standard_role(role: str) -> str:
+    """The standard name of a role, whatever a dump calls it; other roles are kept verbatim."""
+    lower = role.lower()
+    return ROLES.get(lower, lower if lower in _KNOWN else role)
 
 
 def content_text(content: Any, where: str) -> str:
@@ -291,8 +297,7 @@ def _plain(text: str, source: str) -> list[Turn]:
             )
     found = []
     for who, time, lines in turns:
-        role = ROLES.get(who.lower(), who.lower() if who.lower() in _KNOWN else who)
-        found.append(Turn(role, "\n".join(lines).strip(), None, parse_time(time, source)))
+        found.append(Turn(standard_role(who), "\n".join(lines).strip(), None, parse_time(time, source)))
     return found
 
 

@@ -26,7 +26,6 @@ from tsim_core.store.base import SegmentRow, Store
 from tsim_core.threads import ThreadIndex
 from tsim_core.types import Episode, Recall, Segment, Turn
 
-
 LEAST_EPISODE = 8  # tokens that any episode takes up: a budget holds no more of them
 
 

@@ -1,8 +1,8 @@
 """Align a thread with a history that an agent framework hands over: the plan, as pure data.
 
 Frameworks send the whole history again and again: replayed, forked, edited, trimmed at the head, with a summary in
-place of what was trimmed. `plan` says what has to happen so that the thread equals that history with exactly one copy of
-each turn and none lost.
+place of what was trimmed. `plan` says what has to happen so that the thread equals that history with exactly one copy
+of each turn and none lost.
 """
 
 from __future__ import annotations

@@ -154,9 +154,7 @@ class ThreadIndex:
     @cached_property
     def table(self) -> TurnTable:
         """What ranking and assembly see of the turns. Of the roles and speakers, a copy: these grow."""
-        return TurnTable(
-            self.episodes.of_row, self.tokens, tuple(self.roles), tuple(self.speakers), self.timestamps
-        )
+        return TurnTable(self.episodes.of_row, self.tokens, tuple(self.roles), tuple(self.speakers), self.timestamps)
 
     def vectors_at(self, positions: Sequence[int]) -> Mapping[int, Vectors]:
         """Vectors of turns by position; blank turns and unknown positions are missing."""

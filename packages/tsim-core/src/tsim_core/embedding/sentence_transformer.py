@@ -37,7 +37,7 @@ class SentenceTransformerEmbedder:
         except Exception as error:
             raise EmbedderError(f"sentence-transformers cannot load {model!r}: {error}") from error
         self.name = name or model
-        self.dimension = int(self._model.get_sentence_embedding_dimension())
+        self.dimension = int(self._model.get_sentence_embedding_dimension() or 0)
         self.max_tokens: int | None = self._model.max_seq_length
 
     def embed(self, texts: Sequence[str]) -> Vectors:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,9 +21,8 @@ class FlatIndex:
         import faiss  # slow to import, and not needed by every command
 
         self.dimension = dimension
-        self._restricted = lambda rows: faiss.SearchParameters(sel=faiss.IDSelectorBatch(rows))
-        self._view = faiss.rev_swig_ptr
-        self._index = faiss.IndexFlatIP(dimension)
+        self._faiss: Any = faiss
+        self._index: Any = faiss.IndexFlatIP(dimension)
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -37,7 +38,7 @@ class FlatIndex:
         n = len(self)
         if n == 0:
             return np.zeros((0, self.dimension), dtype=np.float32)
-        flat: Vectors = self._view(self._index.get_xb(), n * self.dimension)
+        flat: Vectors = self._faiss.rev_swig_ptr(self._index.get_xb(), n * self.dimension)
         return flat.reshape(n, self.dimension)
 
     def search(
@@ -57,6 +58,8 @@ class FlatIndex:
         k = min(k, len(self) if chosen is None else len(chosen))
         if k <= 0:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-        parameters = None if chosen is None else self._restricted(chosen)
+        parameters = None
+        if chosen is not None:
+            parameters = self._faiss.SearchParameters(sel=self._faiss.IDSelectorBatch(chosen))
         scores, rows = self._index.search(query[None, :].astype(np.float32), k, params=parameters)
         return rows[0], scores[0]
