@@ -12,6 +12,7 @@ from langgraph_tsim.errors import MemoryWarning, StateError, WiringError
 from langgraph_tsim.nodes import RecallNode, RememberNode, TSIMMemoryNode
 from langgraph_tsim.scope import Scope, resolve
 from langgraph_tsim.state import MemoryState, MessagesMemoryState, with_memory
+from langgraph_tsim.store import TSIMStore
 from langgraph_tsim.wiring import add_memory, pre_model_hook
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "ScopeError",
     "StateError",
     "TSIMMemoryNode",
+    "TSIMStore",
     "WiringError",
     "__version__",
     "add_memory",
