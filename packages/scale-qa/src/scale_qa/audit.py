@@ -108,7 +108,9 @@ def overlaps_balanced(records: Sequence[Record], report: Report) -> None:
 
 def evidence_spread(records: Sequence[Record], report: Report) -> None:
     """At least half of the questions need two or three turns, most of them apart."""
-    several = [record for record in records if len(record.expected_doc) > 1]
+    several = [
+        r for r in records if len(r.expected_doc) > 1 and {t.text for t in r.dialogue}.issuperset(r.expected_doc)
+    ]
     apart = [r for r in several if len(r.expected_doc) < 1 + max(r.evidence_turns()) - min(r.evidence_turns())]
     report.figures["share with several evidence turns"] = len(several) / len(records)
     report.figures["share of these with other turns between"] = len(apart) / max(len(several), 1)
@@ -212,9 +214,8 @@ def complete_set(records: Sequence[Record], report: Report) -> None:
 
 def hard_for_bm25(records: Sequence[Record], report: Report) -> None:
     """On the 128k interleaved package BM25 over 256-token windows settles few questions at once, not all in five."""
-    pool = NoisePool()
-    pool.add(own_noise(7))
-    with TemporaryDirectory() as folder:
+    with NoisePool() as pool, TemporaryDirectory() as folder:
+        pool.add(own_noise(7))
         package = build(records, pool, Plan(target=128_000), Path(folder) / "package")
         depth1, recall5 = bm25_shares(package)
     report.figures["settled by BM25-256 at depth 1"] = depth1

@@ -20,11 +20,12 @@ from scale_qa.dice import Dice
 from scale_qa.errors import BuildError
 from scale_qa.noise import NoisePool, PooledNoise
 from scale_qa.package import GoldUnit, Package, PackageWriter, Question
-from scale_qa.records import Message, Record, dump_line, record_to_dict
+from scale_qa.records import LETTERS, Message, Record, dump_line, record_to_dict
 from scale_qa.tokens import words, words_to_tokens
 
 TRUTH_CAP = 0.82
-FILL = 0.98  # a batch must reach this share of the target
+SLACK = 0.02  # share of the target that may stay empty when the noise is used up
+COARSE = 0.1  # and when what is left of it is too long for the gap
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,15 +110,15 @@ def select(records: Sequence[Record], count: int, seed: int) -> list[Record]:
     groups: dict[tuple[str, str], list[Record]] = {}
     for record in Dice(seed, "select").shuffled(records):
         groups.setdefault((record.topic, record.answer), []).append(record)
-    topics, letters = (sorted({key[i] for key in groups}) for i in (0, 1))
+    topics = sorted({topic for topic, _ in groups})
 
-    def rank(key: tuple[str, str]) -> tuple[int, int]:
-        """Every topic once with letters in turn, then every topic with the next letter, ..."""
-        topic, letter = topics.index(key[0]), letters.index(key[1])
-        return (letter - topic) % len(letters), topic
+    def rank(topic: str, answer: str) -> tuple[int, int]:
+        """Every topic once with letters in turn, then every topic with the letter two further on, ..."""
+        place = topics.index(topic)
+        return (0, 2, 1, 3)[(LETTERS.index(answer) - place) % len(LETTERS)], place
 
     ranked = sorted(
-        ((place, rank(key), record) for key, members in groups.items() for place, record in enumerate(members)),
+        ((place, rank(*key), record) for key, members in groups.items() for place, record in enumerate(members)),
         key=lambda entry: entry[:2],
     )
     kept = {record.id for _, _, record in ranked[:count]}
@@ -153,17 +154,17 @@ def _fill(
 ) -> list[PooledNoise]:
     """The noise of one batch: in shuffled order whatever still fits."""
     left = room - sum(sizes[record.id] for record in batch)
-    missing_at = room - int(room * FILL)
     chosen: list[PooledNoise] = []
     for entry in Dice(plan.noise_seed, "noise", number).shuffled(pool.entries):
         if entry.words <= left:
             chosen.append(entry)
             left -= entry.words
-    if left > missing_at:
+    exhausted = len(chosen) == len(pool.entries)
+    if left > room * (SLACK if exhausted else COARSE):
+        why = "every noise dialogue is placed" if exhausted else "each noise dialogue that is left is longer than that"
         raise BuildError(
-            f"too little noise: batch {number} of {plan.target} tokens lacks {words_to_tokens(left):.0f} tokens after "
-            f"all {len(pool.entries)} noise dialogues were looked at (noise is never repeated within a batch); "
-            "give more with --noise, or lower --target"
+            f"too little noise: batch {number} of {plan.target} tokens lacks {words_to_tokens(left):.0f} tokens, and "
+            f"{why} (none is repeated within a batch); give more with --noise, or lower --target"
         )
     return chosen
 

@@ -212,7 +212,8 @@ class PooledNoise:
 class NoisePool:
     """Noise dialogues on disk, with an index in memory, so that a pool may be larger than memory.
 
-    Dialogues that are word for word in it already are left out and counted in ``duplicates``.
+    Use it as a context manager. Dialogues that are word for word in it already are left out and counted in
+    ``duplicates``.
     """
 
     def __init__(self) -> None:
@@ -246,7 +247,10 @@ class NoisePool:
         self._spool.seek(0, 2)
         return noise
 
-    def close(self) -> None:
+    def __enter__(self) -> NoisePool:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
         """Give the disk space back."""
         self._spool.close()
 

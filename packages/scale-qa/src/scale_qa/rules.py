@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
-from scale_qa.records import LANGUAGES, Record
+from scale_qa.records import LANGUAGES, LETTERS, Record
 from scale_qa.tokens import words
 
 Rule = Callable[[Record], Iterator[str]]
@@ -59,11 +59,14 @@ def evidence_exact(record: Record) -> Iterator[str]:
 
 def one_valid_option(record: Record) -> Iterator[str]:
     """Options differ in more than case and punctuation, and the query does not quote the right one."""
+    if len(record.options) != len(LETTERS):
+        yield f"{len(record.options)} options; four are expected"
+        return
     plain = [_plain(option) for option in record.options]
     for i, a in enumerate(plain):
         for j in range(i):
             if a == plain[j]:
-                yield f"options {'ABCD'[j]} and {'ABCD'[i]} say the same: {record.options[i]!r}"
+                yield f"options {LETTERS[j]} and {LETTERS[i]} say the same: {record.options[i]!r}"
     if _plain(record.answer_text) in _plain(record.query):
         yield "the query quotes the right option"
 
@@ -71,8 +74,8 @@ def one_valid_option(record: Record) -> Iterator[str]:
 def options_alike(record: Record) -> Iterator[str]:
     """No option stands out by its length."""
     lengths = [len(option) for option in record.options]
-    mean = sum(lengths) / len(lengths)
-    for letter, length in zip("ABCD", lengths, strict=True):
+    mean = sum(lengths) / max(len(lengths), 1)
+    for letter, length in zip(LETTERS, lengths, strict=False):
         if abs(length - mean) > max(mean / 3, OPTION_SLACK):
             yield f"option {letter} has {length} characters, the mean is {mean:.0f}: more than a third apart"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _WORD = re.compile(r"\w+")
 _CJK = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff]")
@@ -18,7 +19,7 @@ def terms(text: str) -> list[str]:
     """Lower-case words; in CJK text pairs of neighbouring characters."""
     found: list[str] = []
     for word in _WORD.findall(text.casefold()):
-        if _CJK.search(word):
+        if not word.isascii() and _CJK.search(word):
             found += [word[i : i + 2] for i in range(max(len(word) - 1, 1))]
         else:
             found.append(word)
@@ -36,5 +37,10 @@ def rare_words(text: str) -> set[str]:
 
 def overlap(a: str, b: str) -> float:
     """Jaccard overlap of the terms of two texts, 0 to 1."""
-    first, second = set(terms(a)), set(terms(b))
+    first, second = _term_set(a), _term_set(b)
     return len(first & second) / max(len(first | second), 1)
+
+
+@lru_cache(maxsize=50_000)
+def _term_set(text: str) -> frozenset[str]:
+    return frozenset(terms(text))

@@ -54,14 +54,14 @@ def run(args: argparse.Namespace) -> None:
     records = read_records(*args.records)
     if args.questions is not None:
         records = select(records, args.questions, args.seed)
-    pool = NoisePool()
-    for source in track(args.noise, "reading noise"):
-        if source == "own":
-            pool.add(own_noise(plan.noise_seed))
-        else:
-            format, path = parse_source(source)
-            pool.add(read_dump(path, format))
-    package = build(records, pool, plan, args.out)
+    with NoisePool() as pool:
+        for source in track(args.noise, "reading noise"):
+            if source == "own":
+                pool.add(own_noise(plan.noise_seed))
+            else:
+                format, path = parse_source(source)
+                pool.add(read_dump(path, format))
+        package = build(records, pool, plan, args.out)
     facts = package.manifest
     print(
         f"{args.out}: {facts['mode']}, {len(package.batch_names)} batch(es) of {args.target} tokens, "
