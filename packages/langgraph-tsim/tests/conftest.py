@@ -83,7 +83,7 @@ def memory(embedder: WordEmbedder) -> Iterator[EpisodicMemory]:
         yield memory
 
 
-def chat(memory: EpisodicMemory, model: Model, checkpointer: Any = None, **options: Any) -> Any:
+def chat(memory: EpisodicMemory, model: Any, checkpointer: Any = None, **options: Any) -> Any:
     """A graph of one model with memory around it."""
     builder = StateGraph(State)
     builder.add_node("model", model)
