@@ -185,8 +185,7 @@ def _foreign(turn: Turn, metadata: Mapping[str, Any]) -> BaseMessage:
         "timestamp": turn.timestamp and turn.timestamp.isoformat(),
         "metadata": None if turn.metadata is None else dict(turn.metadata),
     }
-    extra = {FOREIGN_KEY: {name: value for name, value in given.items() if value is not None}}
-    common: dict[str, Any] = {"content": turn.text, "id": turn.id, "additional_kwargs": extra}
+    common: dict[str, Any] = {"content": turn.text, "id": turn.id}
     if isinstance(name := metadata.get("name"), str) and name:
         common["name"] = name
     if turn.role == "tool" and "tool_call_id" in metadata:
@@ -194,5 +193,8 @@ def _foreign(turn: Turn, metadata: Mapping[str, Any]) -> BaseMessage:
     if turn.role == "assistant" and metadata.get("tool_calls"):
         common["tool_calls"] = metadata["tool_calls"]
     if turn.role in ("user", "assistant", "system") or "tool_call_id" in common:
-        return convert_to_messages([{"role": turn.role, **common}])[0]
-    return ChatMessage(role=turn.role, **common)
+        message = convert_to_messages([{"role": turn.role, **common}])[0]
+    else:
+        message = ChatMessage(role=turn.role, **common)
+    message.additional_kwargs = {FOREIGN_KEY: {key: value for key, value in given.items() if value is not None}}
+    return message
