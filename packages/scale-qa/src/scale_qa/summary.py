@@ -16,7 +16,7 @@ def print_summary(results: Mapping[str, Any], names: Sequence[str], console: Con
     settings = results["run"]["settings"]
     k, budgets = settings["k"], settings["budgets"]
     table = Table(title=f"{results['package']['name']}: {results['package']['counts']['questions']:,} questions")
-    table.add_column("system")
+    table.add_column("system", no_wrap=True)
     for heading in (f"recall@{k}", "hard", *(f"{b:,} tok" for b in budgets), "together", "tokens", "p50 ms", "ms/turn"):
         table.add_column(heading, justify="right")
     if settings["answer"]:
@@ -38,7 +38,11 @@ def print_summary(results: Mapping[str, Any], names: Sequence[str], console: Con
             failed = system["answers"]["no_letter"] + system["answers"]["errors"]
             cells += [decimals(system["accuracy"]), str(failed)]
         table.add_row(*cells)
-    (console or Console()).print(table)
+    if console is None:
+        console = Console()
+        if not console.is_terminal:  # a pipe has no width of its own
+            console = Console(width=140)
+    console.print(table)
     for name in names:
         for note in results["systems"][name]["notes"]:
-            (console or Console()).print(f"[dim]{name}: {note}[/dim]", highlight=False)
+            console.print(f"[dim]{name}: {note}[/dim]", highlight=False)

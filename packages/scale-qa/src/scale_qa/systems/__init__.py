@@ -138,7 +138,7 @@ def _checked(name: str, build: object) -> Build:
     return checked
 
 
-_MODULES = ("tsim", "windows", "chunks", "raptor", "memgpt", "hipporag", "whole")
+_MODULES = ("tsim", "windows", "chunks", "raptor", "memgpt", "hipporag", "whole", "peers")
 
 __all__ = [
     "GROUP",
