@@ -159,7 +159,7 @@ def test_ties_go_to_the_newer_episode() -> None:
     assert [r.episode for r in rank(["rain"] * 3, [0, 1, 2], "kiosk")] == [2, 1, 0]
 
 
-@pytest.mark.parametrize(("name", "value"), [("raw", -1.0), ("context", 1.5), ("b", 2.0), ("idf_power", -0.1)])
+@pytest.mark.parametrize(("name", "value"), [("raw", -1.0), ("neighbour", 1.5), ("b", 2.0), ("idf_power", -0.1)])
 def test_constants_out_of_range_are_refused(name: str, value: float) -> None:
     with pytest.raises(ConfigError, match=name):
         FusedRanking(**{name: value})
@@ -167,4 +167,4 @@ def test_constants_out_of_range_are_refused(name: str, value: float) -> None:
 
 def test_weights_that_rank_nothing_are_refused() -> None:
     with pytest.raises(ConfigError, match="nothing could be ranked"):
-        FusedRanking(lexical=0, raw=0, episode_lexical=0, episode_raw=0)
+        FusedRanking(raw=0, context=0, lexical=0, episode_lexical=0, episode_raw=0)

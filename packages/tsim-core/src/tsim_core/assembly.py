@@ -1,8 +1,8 @@
 """From ranked episodes to what a model reads: which turns are handed over, and how they are laid out.
 
-Under a token budget, turns are taken by their score, best first, and one that does not fit is passed over. As the score
-of a turn holds that of its episode, an episode that stands out comes whole, and one of many comes with the turns that
-carry the evidence. What was left out is marked by ``[...]``.
+Under a token budget, turns are taken by their score, best first and short ones before long ones that say as much, and
+one that does not fit is passed over. As the score of a turn holds that of its episode, an episode that stands out comes
+whole, and one of many comes with the turns that carry the evidence. What was left out is marked by ``[...]``.
 
 Episodes are laid out by age, oldest first, whatever their rank: a rule comes before what overwrote it, and the newest
 word stands nearest to the question, where models read best.
@@ -226,29 +226,34 @@ class _Layout:
 def _fill(drafts: Sequence[_Draft], layout: _Layout, texts: Texts, max_tokens: int, thrift: float) -> dict[int, str]:
     """Choose rows by score while they fit. Returns the text of a turn that had to be cut."""
     candidates = [
-        (thrift * math.log(layout.row_cost(row)) - score, place, row)
+        (score, place, row)
         for place, draft in enumerate(drafts)
         for row, score in draft.ranked.turn_scores.items()
         if row in draft.place
     ]
     left = float(max_tokens)
     cut: dict[int, str] = {}
-    for _, place, row in sorted(candidates):
+    if candidates:
+        _, place, row = max(candidates, key=lambda c: (c[0], -c[1], -c[2]))
+        draft, frame = drafts[place], layout.frame_cost(drafts[place], [row])
+        if layout.row_cost(row) + frame > left:
+            shorter = layout.cut(row, texts([row])[0], left / 2 - frame)
+            if shorter is not None:
+                cut[row] = shorter
+                draft.rows, draft.frame = [row], frame
+                left /= 2
+    for _, place, row in sorted(
+        (thrift * math.log(layout.row_cost(row)) - score, place, row) for score, place, row in candidates
+    ):
         draft, cost = drafts[place], layout.row_cost(row)
-        if cost > left and left < max_tokens:  # the rest is for when nothing is taken yet
+        if cost > left or row in cut:
             continue
         rows = sorted([*draft.rows, row])
         frame = layout.frame_cost(draft, rows)
         cost += frame - draft.frame
-        if cost > left:
-            if left < max_tokens:
-                continue
-            shorter = layout.cut(row, texts([row])[0], max_tokens / 2 - frame)
-            if shorter is None:
-                continue
-            cut[row], cost = shorter, max_tokens / 2
-        left -= cost
-        draft.rows, draft.frame = rows, frame
+        if cost <= left:
+            left -= cost
+            draft.rows, draft.frame = rows, frame
     for draft in drafts:
         draft.take(draft.rows)
     return cut

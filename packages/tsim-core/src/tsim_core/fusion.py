@@ -4,7 +4,7 @@ Every view is normalised before it is added (a z-score over the turns or episode
 of a score belongs to its view: a weight then means the same for any embedder. What stands out gets a high z-score and
 decides; a view in which nothing stands out stays quiet.
 
-A turn is scored with its context: the scores around it count too, the less the farther away. So a short answer is found
+A turn is scored in its context too: the scores around it count, the less the farther away. So a short answer is found
 by the question before it, and a rule by the talk around it. All turns of an episode share the episode's own evidence.
 """
 
@@ -32,23 +32,25 @@ class FusedRanking:
     """Constants of the default ranking. Weights are in standard deviations of their view.
 
     Attributes:
+        raw: Weight of the cosine of a turn alone.
+        context: Weight of the cosine of a turn in its context.
         lexical: Weight of BM25 of a turn in its context.
-        raw: Weight of the cosine of a turn in its context.
         episode_lexical: Weight of BM25 of an episode.
         episode_raw: Weight of the mean cosine of an episode's turns.
         speaker: Added to the turns of a speaker whom the query names.
-        context: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
+        neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
         idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
         k1: Saturation of BM25.
         b: Length normalisation of BM25.
     """
 
+    raw: float = 1.0
+    context: float = 1.0
     lexical: float = 0.75
-    raw: float = 1.75
     episode_lexical: float = 1.0
     episode_raw: float = 0.5
     speaker: float = 2.5
-    context: float = 0.45
+    neighbour: float = 0.4
     idf_power: float = 2.0
     k1: float = 1.2
     b: float = 0.75
@@ -57,10 +59,10 @@ class FusedRanking:
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ConfigError(f"{field.name} {getattr(self, field.name)}: expected at least 0")
-        for name in ("context", "b"):
+        for name in ("neighbour", "b"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} {getattr(self, name)}: expected 0 to 1")
-        if self.lexical + self.raw + self.episode_lexical + self.episode_raw == 0:
+        if self.raw + self.context + self.lexical + self.episode_lexical + self.episode_raw == 0:
             raise ConfigError("every view has the weight 0: nothing could be ranked")
 
 
@@ -183,13 +185,12 @@ def rank_fused(
     speakers, names = _speakers(matches.terms, turns)
     if 0 < len(names) < len(matches.terms):
         matches = matches.without(names)  # a name in a text is mostly somebody who is being spoken to
+    cosine = _z(cosines, spoken)
+    bm25 = _z(matches.bm25(config.k1, config.b, config.idf_power))
     of_turns = {
-        "raw": config.raw * _z(_in_context(_z(cosines, spoken), turns, config.context), spoken),
-        "lexical": config.lexical
-        * _z(
-            _in_context(_z(matches.bm25(config.k1, config.b, config.idf_power)), turns, config.context),
-            spoken,
-        ),
+        "raw": config.raw * cosine,
+        "context": config.context * _z(_in_context(cosine, turns, config.neighbour), spoken),
+        "lexical": config.lexical * _z(_in_context(bm25, turns, config.neighbour), spoken),
         "speaker": config.speaker * speakers,
     }
     means = _episode_means(cosines, spoken, turns)
