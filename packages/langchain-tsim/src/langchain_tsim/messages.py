@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from langchain_core.messages import (
@@ -111,15 +112,20 @@ def to_message(turn: Turn) -> BaseMessage:
 
 def message_data(message: BaseMessage, artifacts: bool = True) -> dict[str, Any]:
     """A message as JSON data: its type and every field that is not at its default."""
-    fields = type(message).model_fields
+    defaults = _defaults(type(message))
     data: dict[str, Any] = {"type": message.type}
     for name, value in message:
         if name == "type" or (name == "artifact" and not artifacts):
             continue
-        if name in fields and _equal(value, fields[name].get_default(call_default_factory=True)):
+        if name in defaults and _equal(value, defaults[name]):
             continue
         data[name] = encode(value)
     return data
+
+
+@cache  # pydantic looks at the signature of a default's factory each time
+def _defaults(kind: type[BaseMessage]) -> dict[str, Any]:
+    return {name: field.get_default(call_default_factory=True) for name, field in kind.model_fields.items()}
 
 
 def message_from_data(data: Mapping[str, Any]) -> BaseMessage:
