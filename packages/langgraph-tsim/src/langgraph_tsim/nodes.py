@@ -16,7 +16,7 @@ from typing import Any, Literal
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_tsim.errors import ScopeError
-from langchain_tsim.messages import to_turns
+from langchain_tsim.messages import message_text, to_turns
 from langgraph.runtime import Runtime
 from tsim_core import EpisodicMemory, Thread, TSIMError, Turn
 from tsim_core.recall import DEFAULT, Limit
@@ -164,10 +164,10 @@ class RecallNode(_MemoryNode):
             if self.query is None and not pending and read(state, self.context_key) is not None:
                 return {}
             query = self.query(state) if self.query is not None else request(pending or settled)
-            text = self._recall(query, scope, to_turns(settled), to_turns(pending))
+            text = self._recall(query, scope, settled, pending)
         return {self.context_key: text}
 
-    def _recall(self, query: str, scope: Scope, settled: Sequence[Turn], pending: Sequence[Turn]) -> str:
+    def _recall(self, query: str, scope: Scope, settled: Sequence[BaseMessage], pending: Sequence[BaseMessage]) -> str:
         over_user = self.scope == "user" or (self.scope is None and scope.user is not None)
         if scope.has_thread and not scope.branch and not self.memory.read_only:
             _leave_other_branches(self.memory.thread(*scope.name), settled, pending)
@@ -274,9 +274,12 @@ def request(messages: Sequence[BaseMessage]) -> str:
     return "\n".join(str(m.text) for m in split(messages[: at + 1])[1])
 
 
-def _leave_other_branches(thread: Thread, settled: Sequence[Turn], pending: Sequence[Turn]) -> None:
-    """Supersede what the thread holds behind the turns that it shares with this run."""
-    known = {turn.id for turn in thread.turns()}
-    shared = [t for t in settled if t.id in known] or [t for t in pending if t.id in known]
-    if shared:
-        thread.reconcile(shared)
+def _leave_other_branches(thread: Thread, settled: Sequence[BaseMessage], pending: Sequence[BaseMessage]) -> None:
+    """Supersede what the thread holds behind the messages that it shares with this run."""
+    live = {turn.id: turn for turn in thread.turns()}
+    shared = [m for m in settled if m.id in live] or [m for m in pending if m.id in live]
+    if not shared:
+        return
+    ends_here = shared[-1].id == next(reversed(live))
+    if not ends_here or any(live[m.id].text != message_text(m) for m in shared):
+        thread.reconcile(to_turns(shared))
