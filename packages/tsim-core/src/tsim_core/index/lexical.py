@@ -142,11 +142,11 @@ class LexicalIndex:
         rows: list[NDArray[np.int64]] = []
         counts: list[NDArray[np.float64]] = []
         for term, start, end in zip(unique, first, behind, strict=True):
-            old = self._sorted[start:end] & _ROW
-            new = tail[tail_terms == term] & _ROW  # rows of the tail come after those that are sorted in
-            found, times = np.unique(np.concatenate([old, new]).astype(np.int64), return_counts=True)
-            rows.append(found)
-            counts.append(times.astype(np.float64))
+            # The rows of the tail come after those that are sorted in, so all of them ascend.
+            occurrences = np.concatenate([self._sorted[start:end], tail[tail_terms == term]]) & _ROW
+            first_of_row = np.flatnonzero(np.diff(occurrences, prepend=occurrences[:1] + np.uint64(1)))
+            rows.append(occurrences[first_of_row].astype(np.int64))
+            counts.append(np.diff(first_of_row, append=len(occurrences)).astype(np.float64))
         return Matches(unique.astype(np.uint32), tuple(rows), tuple(counts), self.lengths)
 
     @property
