@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 
@@ -9,6 +10,8 @@ import pytest
 from tsim_core import EpisodicMemory
 
 from .helpers import WordEmbedder
+
+os.environ["LANGGRAPH_STRICT_MSGPACK"] = "true"  # read when langgraph is imported
 
 
 def _has(module: str) -> bool:
@@ -22,7 +25,6 @@ def _has(module: str) -> bool:
 NEEDS = {
     "unit_tests/test_middleware.py": "langchain.agents.middleware",
     "unit_tests/test_issues.py": "langchain.agents.middleware",
-    "unit_tests/test_agents_concurrency.py": "langchain.agents.middleware",
     "unit_tests/test_standard.py": "langchain_tests",
     "integration_tests/test_openai_embeddings.py": "langchain_openai",
     "integration_tests/test_examples.py": "langchain.agents.middleware",
