@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 from zlib import crc32
 
 import numpy as np
 import pytest
-from pydantic import PrivateAttr
-
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.memory import BaseMemoryBlock, Memory
+from pydantic import PrivateAttr
 from tsim_core import TSIMConfig
 
 TOPICS = {
@@ -129,6 +129,22 @@ def config() -> TSIMConfig:
     """Cuts exactly where the topic changes."""
     paper = TSIMConfig.paper().replace(theta_s=0.5, b=0.0, l_min=0, l_max=100_000, min_messages=1)
     return TSIMConfig.default().replace(segmentation=paper.segmentation, linking=None)
+
+
+@pytest.fixture
+async def make_memory() -> AsyncIterator[Callable[..., Memory]]:
+    """Makes LlamaIndex memories and closes their connections, which they leave open."""
+    made: list[Memory] = []
+
+    def make(*blocks: BaseMemoryBlock[Any], session: str = "s", **settings: Any) -> Memory:
+        settings = {"token_limit": 300, "chat_history_token_ratio": 0.05, "token_flush_size": 10} | settings
+        made.append(Memory.from_defaults(session_id=session, memory_blocks=list(blocks), **settings))
+        return made[-1]
+
+    yield make
+    for memory in made:
+        if memory.sql_store._async_engine is not None:
+            await memory.sql_store._async_engine.dispose()
 
 
 TRANSCRIPT = """\

@@ -10,7 +10,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from llama_index.core import Document, MockEmbedding
 from llama_index.core.llms import ChatMessage
 from llama_index.core.node_parser import NodeParser, get_leaf_nodes, get_root_nodes

@@ -40,6 +40,7 @@ from tsim_core import (
     StoreFormatError,
     StoreNotFoundError,
     TSIMConfig,
+    Turn,
 )
 from tsim_core.embedding import Vectors
 from tsim_core.segmentation import PublishedSegmentation
@@ -121,8 +122,8 @@ class TSIMRetriever(BaseRetriever):
     ) -> TSIMRetriever:
         """A retriever over nodes, which come back as they were given.
 
-        Nodes that `TSIMNodeParser` made are taken in turn by turn, so the core sees the same episodes again; any other
-        node is taken in as one turn, which is an episode of its own.
+        Episode nodes of `TSIMNodeParser` are taken in turn by turn, so the core sees the same episodes again. Turn nodes
+        and the nodes of any other parser are taken in as one turn each, which is an episode of its own.
 
         Args:
             nodes: The nodes; blank ones are never found.
@@ -142,19 +143,22 @@ class TSIMRetriever(BaseRetriever):
                 "get_leaf_nodes(nodes) to retrieve turns"
             )
         settings = load_config(config).replace(linking=None)
-        if not all(TURNS in node.metadata for node in nodes):
+        turns_of = {node.node_id: node_turns(node) for node in nodes}
+        parsed = all(TURNS in node.metadata for node in nodes) and any(len(turns) > 1 for turns in turns_of.values())
+        if not parsed:
+            turns_of = {id_: [_one_turn(turns, given[id_])] for id_, turns in turns_of.items()}
             settings = settings.replace(segmentation=PublishedSegmentation(l_min=0, l_max=0, min_messages=1))
         memory = EpisodicMemory(embedder=as_embedder(embed_model), config=settings)
         sessions: dict[str, list[BaseNode]] = {}
         for node in nodes:
             sessions.setdefault(_session(node), []).append(node)
         for session, members in sessions.items():
-            if all(TURNS in node.metadata for node in members):
+            if parsed:
                 members.sort(key=lambda node: int(node.metadata["turn_start"]))
             turns = [
                 replace(turn, id=f"{node.node_id}/{number}")
                 for node in members
-                for number, turn in enumerate(node_turns(node))
+                for number, turn in enumerate(turns_of[node.node_id])
             ]
             memory.thread(_NODE_THREADS, session).extend(turns)
         retriever = cls(memory, prefix=[_NODE_THREADS], **options)
@@ -341,6 +345,11 @@ class TSIMRetriever(BaseRetriever):
 def _session(node: BaseNode) -> str:
     """The thread that a node's turns are taken into."""
     return str(node.metadata.get("session_id") or node.ref_doc_id or node.node_id)
+
+
+def _one_turn(turns: Sequence[Turn], node: BaseNode) -> Turn:
+    """A node as a single turn: that of a turn node, else all of its text."""
+    return turns[0] if len(turns) == 1 else Turn("user", node.get_content())
 
 
 def _embedding_texts(bundle: QueryBundle) -> list[str]:
