@@ -1,5 +1,11 @@
-# make demo   what TSIM does, on a long mixed-topic thread
-# make test   lint, types and all tests
+# make demo           what TSIM does, on a long mixed-topic thread
+# make test           lint, types and all tests
+# make test-min       the plugins on the oldest versions that they support
+# make bench          speed and memory, as ratios to the floor in the same run
+# make bench-quality  the 128k benchmark on the cheap systems, with its report in docs/results
+# make docs           the site, in site/
+# make docs-serve     the site while you write
+# make release-check  wheels and sdists, installed into a clean environment
 # Each does its own set-up in .venv on the first call; the second is quick.
 
 PYTHON ?= python3
@@ -9,7 +15,7 @@ PACKAGES := tsim-core langchain-tsim langgraph-tsim llama-index-tsim scale-qa
 INSTALLED := $(foreach p,$(PACKAGES),$(if $(wildcard packages/$(p)/pyproject.toml),packages/$(p)))
 SOURCES := packages examples tests
 
-.PHONY: demo test lint types unit bench clean help
+.PHONY: demo test test-min lint types unit bench bench-quality docs docs-serve release-check clean help
 .DEFAULT_GOAL := help
 
 help:
@@ -44,6 +50,26 @@ types: $(VENV)/dev
 
 unit: $(VENV)/dev
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term
+
+bench: $(VENV)/dev
+	@for part in benchmarks/*.py; do echo "== $$part"; $(BIN)/python $$part || exit 1; done
+
+bench-quality: $(VENV)/dev
+	$(BIN)/python benchmarks/quality/run.py
+
+$(VENV)/docs: $(VENV)/dev
+	$(BIN)/python -m pip install -q --group docs
+	@touch $@
+
+docs: $(VENV)/docs
+	$(BIN)/python docs/pictures.py
+	$(BIN)/mkdocs build --strict
+
+docs-serve: $(VENV)/docs
+	$(BIN)/mkdocs serve
+
+release-check: $(VENV)/dev
+	$(BIN)/python tests/release_check.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis site dist

@@ -259,6 +259,15 @@ def test_filters_hold_in_every_view(config: TSIMConfig) -> None:
         assert texts(where={"month": 9}) == set()
 
 
+def test_excluded_turns_are_left_out_where_they_are_meant(memory: EpisodicMemory) -> None:
+    for name in ("a", "b"):
+        memory.thread("u", name).extend([Turn("user", "red cat", id="1"), Turn("user", "red dog", id="2")])
+    recall = memory.thread("u", "a").recall("red", exclude=["1", "none"])
+    assert [t.text for e in recall.episodes for t in e.turns] == ["red dog"]
+    recall = memory.recall("red", prefix=("u",), exclude={("u", "a"): ["1", "2"]})
+    assert {(e.thread, t.id) for e in recall.episodes for t in e.turns} == {(("u", "b"), "1"), (("u", "b"), "2")}
+
+
 # writing
 
 

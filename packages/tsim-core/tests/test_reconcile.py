@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -101,6 +102,15 @@ def test_changed_content_is_updated_in_place(thread: Thread) -> None:
     assert done.updated == ("b",)
     assert "quite another" in thread.recall("quite another").text
     assert "b" not in texts(thread)
+
+
+def test_changed_metadata_alone_is_updated(thread: Thread) -> None:
+    call = Turn("assistant", "", "a", metadata={"tool_calls": ["x"]})
+    thread.reconcile([Turn("user", "hi", "u"), call])
+    done = thread.reconcile([Turn("user", "hi", "u"), replace(call, metadata={"tool_calls": ["y"], "name": "Ann"})])
+    assert done.updated == ("a",)
+    assert thread.turns()[1].metadata == {"tool_calls": ["y"], "name": "Ann"}
+    assert thread.memory.check() == []
 
 
 def test_a_regenerated_answer_with_a_new_id_and_the_same_text_is_one_turn(thread: Thread) -> None:

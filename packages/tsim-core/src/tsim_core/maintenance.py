@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tsim_core.config import TSIMConfig
+from tsim_core.intake import text_digest
 from tsim_core.lexical import hashed_terms
 from tsim_core.store.base import Store, ThreadRow, TurnRow
-from tsim_core.thread import text_digest
 from tsim_core.threads import ThreadIndex
 from tsim_core.writer import ThreadWriter
 

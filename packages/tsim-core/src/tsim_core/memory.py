@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from os import PathLike, fspath
@@ -166,6 +166,7 @@ class EpisodicMemory:
         after: datetime | None = None,
         before: datetime | None = None,
         where: Mapping[str, Any] | None = None,
+        exclude: Mapping[tuple[str, ...], Collection[str]] | None = None,
         query_vector: Vectors | None = None,
     ) -> Recall:
         """Recall over all threads whose name begins with ``prefix``, ranked jointly.
@@ -178,6 +179,7 @@ class EpisodicMemory:
             after: See `Thread.recall`.
             before: See `Thread.recall`.
             where: See `Thread.recall`.
+            exclude: Ids of turns to leave out, by the name of their thread.
             query_vector: See `Thread.recall`.
 
         Raises:
@@ -185,7 +187,12 @@ class EpisodicMemory:
         """
         prefix = check_name(prefix)
         return self._recall(
-            query, lambda: self._store.threads(prefix), k, max_tokens, Filter(after, before, where), query_vector
+            query,
+            lambda: self._store.threads(prefix),
+            k,
+            max_tokens,
+            Filter(after, before, where, exclude or {}),
+            query_vector,
         )
 
     def _recall(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from hashlib import blake2b
@@ -58,13 +58,20 @@ class Filter:
         after: Those of this time or later.
         before: Those earlier than this.
         where: Those whose metadata has these values.
+        exclude: Ids of those that may not, by the name of their thread.
     """
 
     after: datetime | None = None
     before: datetime | None = None
     where: Mapping[str, Any] | None = None
+    exclude: Mapping[tuple[str, ...], Collection[str]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
+        return self.by_turn or bool(self.exclude)
+
+    @property
+    def by_turn(self) -> bool:
+        """Whether turns have to be read to tell."""
         return self.after is not None or self.before is not None or bool(self.where)
 
     def times_match(self, timestamp: datetime | None) -> bool:
@@ -255,8 +262,15 @@ def _published(joint: Joint, vector: Vectors, config: PublishedRanking, filter_:
 
 def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bool_]:
     """Which rows of a thread pass the filter."""
-    rows = store.turns(index.key, index.positions.tolist())
-    return np.fromiter((filter_.matches(row.turn) for row in rows), dtype=np.bool_, count=len(index))
+    allowed = np.ones(len(index), dtype=np.bool_)
+    if filter_.by_turn:
+        rows = store.turns(index.key, index.positions.tolist())
+        allowed[:] = np.fromiter((filter_.matches(row.turn) for row in rows), dtype=np.bool_, count=len(index))
+    excluded = filter_.exclude.get(index.name)
+    if excluded:
+        positions = list(store.find_ids(index.key, list(excluded)).values())
+        allowed[np.isin(index.positions, positions)] = False
+    return allowed
 
 
 def _summaries(index: ThreadIndex) -> Vectors:

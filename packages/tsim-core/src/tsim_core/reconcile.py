@@ -23,6 +23,7 @@ class Known:
     id: str
     role: str
     digest: int
+    content: int
     live: bool
 
 
@@ -31,18 +32,20 @@ class Plan:
     """What has to happen.
 
     Attributes:
-        update: Position of a stored turn and the index of the history turn whose content it takes.
+        update: Position of a stored turn and the index of the history turn whose text or role it takes.
+        annotate: The same where only the metadata differs.
         supersede: Positions that leave recall and are kept.
         order: What stands behind the untouched head from now on: positions of stored turns and indices of new history
             turns, as ("stored", position) and ("new", index). Stored ones are moved there, and are live again.
     """
 
     update: list[tuple[int, int]] = field(default_factory=list)
+    annotate: list[tuple[int, int]] = field(default_factory=list)
     supersede: list[int] = field(default_factory=list)
     order: list[tuple[str, int]] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        return bool(self.update or self.supersede or self.order)
+        return bool(self.update or self.annotate or self.supersede or self.order)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ class Reconciled:
         return bool(self.added or self.updated or self.superseded or self.restored)
 
 
-def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]) -> Plan:
+def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int], contents: Sequence[int]) -> Plan:
     """Work out how the thread comes to equal ``history``.
 
     Turns are matched by id, else by role, content and occurrence. Live turns before the first match were trimmed and
@@ -77,6 +80,7 @@ def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]
         known: All stored turns of the thread in order of position, superseded ones included.
         history: The history, oldest first; ids are unique within it.
         digests: Digest of each history turn's text.
+        contents: Digest of each history turn's role, text and metadata.
     """
     result = Plan()
     by_id = {turn.id: turn for turn in known}
@@ -101,6 +105,8 @@ def plan(known: Sequence[Known], history: Sequence[Turn], digests: Sequence[int]
     for i, stored in partner.items():
         if (stored.role, stored.digest) != (history[i].role, digests[i]):
             result.update.append((stored.position, i))
+        elif history[i].id == stored.id and contents[i] != stored.content:
+            result.annotate.append((stored.position, i))
 
     sequence: list[tuple[str, int]] = []  # the live thread as it will be
     late: list[tuple[str, int]] = []  # new at the head of a trimmed history, such as a summary: it came into being now

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from hashlib import blake2b
+from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from tsim_core.embedding import Vectors
 from tsim_core.errors import DuplicateTurnError, InputError
+from tsim_core.intake import Prepared, content_digest, named, prepare
 from tsim_core.lexical import hashed_terms
 from tsim_core.recall import DEFAULT, Filter, Limit, public_segment, whole_episodes
 from tsim_core.reconcile import Known, Plan, Reconciled, plan
@@ -24,57 +23,6 @@ if TYPE_CHECKING:
     from tsim_core.memory import EpisodicMemory, Progress
 
 T = TypeVar("T")
-
-
-def text_digest(text: str) -> int:
-    """A signed 64-bit digest of a text, the same on every machine."""
-    data = text.encode("utf-8", "surrogatepass")
-    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little", signed=True)
-
-
-def checked_turn(turn: Turn) -> Turn:
-    """A turn that can be stored, its time with a zone.
-
-    Raises:
-        InputError: If a field has the wrong type, a role or id is empty, or the metadata is no JSON data.
-    """
-    if not isinstance(turn, Turn):
-        raise InputError(f"{type(turn).__name__} is no Turn; use Turn(role=..., text=...)")
-    if not isinstance(turn.text, str):
-        raise InputError(f"the text of a turn is {type(turn.text).__name__}; expected str")
-    for name, value in (("role", turn.role), ("id", turn.id)):
-        if value is None and name == "id":
-            continue
-        if not isinstance(value, str) or not value:
-            raise InputError(f"the {name} of a turn is {value!r}; expected a non-empty string")
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InputError(f"the {name} {value!r} of a turn holds a lone surrogate") from None
-    if turn.timestamp is not None:
-        if not isinstance(turn.timestamp, datetime):
-            raise InputError(f"the timestamp {turn.timestamp!r} of a turn is no datetime")
-        if turn.timestamp.tzinfo is None:
-            turn = replace(turn, timestamp=turn.timestamp.replace(tzinfo=UTC))
-    if turn.metadata is not None:
-        try:
-            json.dumps(dict(turn.metadata), allow_nan=False)
-        except (TypeError, ValueError) as error:
-            raise InputError(f"the metadata of a turn is no JSON data: {error}") from error
-    return turn
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A checked turn with the digest of its text."""
-
-    turn: Turn
-    digest: int
-
-
-def prepare(turns: Iterable[Turn]) -> list[Prepared]:
-    """Check turns before anything is done with them; see `checked_turn`."""
-    return [Prepared(turn, text_digest(turn.text)) for turn in map(checked_turn, turns)]
 
 
 class Thread:
@@ -182,7 +130,8 @@ class Thread:
 
     def _plan(self, row: ThreadRow, prepared: Sequence[Prepared]) -> tuple[dict[int, Known], Plan]:
         known = [Known(*columns) for columns in self.memory._store.outline(row.key)]
-        todo = plan(known, [p.turn for p in prepared], [p.digest for p in prepared])
+        contents = [content_digest(p.turn) for p in prepared]
+        todo = plan(known, [p.turn for p in prepared], [p.digest for p in prepared], contents)
         return {k.position: k for k in known}, todo
 
     def _apply(
@@ -204,11 +153,14 @@ class Thread:
             self._row(at, replace(prepared[i].turn, id=known[at].id), prepared[i].digest, known[at].live)
             for at, i in todo.update
         ]
+        if todo.annotate:
+            annotated = [replace(prepared[i].turn, id=known[at].id) for at, i in todo.annotate]
+            store.annotate(row.key, {at: turn for (at, _), turn in zip(todo.annotate, annotated, strict=True)})
         for kind, which in todo.order:
             if kind == "stored":
                 moves[which] = position
             else:
-                new.append(self._row(position, _named(prepared[which].turn, position, taken), prepared[which].digest))
+                new.append(self._row(position, named(prepared[which].turn, position, taken), prepared[which].digest))
             position += 1
         by_position = {r.position: vectors[r.turn.text] for r in (*updates, *new) if r.turn.text.strip()}
         if not (updates or todo.supersede or moves):
@@ -220,9 +172,11 @@ class Thread:
             store.move_turns(row.key, moves)
             changed = [at for at, _ in todo.update] + todo.supersede + list(moves)
             writer.rewind(min([*changed, row.next]), until=position)
+        if todo.annotate:
+            writer.reload()
         return Reconciled(
             added=tuple(r.turn.id or "" for r in new),
-            updated=tuple(known[at].id for at, _ in todo.update),
+            updated=tuple(known[at].id for at, _ in (*todo.update, *todo.annotate)),
             superseded=tuple(known[at].id for at in todo.supersede),
             restored=tuple(known[at].id for at in moves if not known[at].live),
         )
@@ -310,6 +264,7 @@ class Thread:
         after: datetime | None = None,
         before: datetime | None = None,
         where: Mapping[str, Any] | None = None,
+        exclude: Collection[str] = (),
         query_vector: Vectors | None = None,
     ) -> Recall:
         """Find the episodes that bear on a query, best first, and lay them out for a prompt.
@@ -322,12 +277,14 @@ class Thread:
             after: Only turns of this time or later; turns without a time are left out.
             before: Only turns earlier than this: what was known as of then.
             where: Only turns whose metadata has these values.
+            exclude: Ids of turns to leave out, since the prompt holds them already; unknown ones are passed over.
             query_vector: The query's unit vector, shape (dimension,), where it is known already.
 
         Raises:
             InputError: If a limit is below 1, or both are None.
         """
-        return self.memory._recall(query, self._rows, k, max_tokens, Filter(after, before, where), query_vector)
+        filter_ = Filter(after, before, where, {self.name: exclude} if exclude else {})
+        return self.memory._recall(query, self._rows, k, max_tokens, filter_, query_vector)
 
     def episodes(self) -> list[Episode]:
         """All episodes in order of their first turn, the open one included."""
@@ -414,7 +371,7 @@ class Thread:
                 ids.append(id_)
                 continue
             position = row.next + len(fresh)
-            turn = _named(p.turn, position, taken)
+            turn = named(p.turn, position, taken)
             assert turn.id is not None
             content[turn.id] = (turn.role, turn.text)
             ids.append(turn.id)
@@ -454,18 +411,6 @@ class Thread:
     @staticmethod
     async def _async(call: Callable[[], T]) -> T:
         return await asyncio.to_thread(call)
-
-
-def _named(turn: Turn, position: int, taken: set[str]) -> Turn:
-    """The turn with an id of its own."""
-    if turn.id is not None:
-        return turn
-    name, n = f"t{position}", 0
-    while name in taken:
-        n += 1
-        name = f"t{position}+{n}"
-    taken.add(name)
-    return replace(turn, id=name)
 
 
 def _needed(todo: Plan) -> list[int]:

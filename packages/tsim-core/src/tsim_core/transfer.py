@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tsim_core.errors import ReaderError, StoreNotFoundError
+from tsim_core.intake import prepare
 from tsim_core.readers import parse_time
-from tsim_core.thread import prepare
 from tsim_core.types import Turn
 
 if TYPE_CHECKING:

@@ -106,6 +106,11 @@ class ThreadWriter:
         self._segment(again)
         self._save(next=until, epoch=self._row.epoch + 1)
 
+    def reload(self) -> None:
+        """Take over what changed in the store beside the segmentation."""
+        self._index = ThreadIndex.load(self._store, self._row, self._index.flat.dimension)
+        self._save(epoch=self._row.epoch + 1)
+
     def forgotten(self, positions: Sequence[int]) -> None:
         """Bring segments, views and state in line after turns were deleted from the store."""
         key = self._row.key

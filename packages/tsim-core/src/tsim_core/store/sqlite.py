@@ -14,6 +14,7 @@ import numpy as np
 
 from tsim_core.embedding import Vectors
 from tsim_core.errors import ReadOnlyError, StoreError, StoreFormatError, StoreNotFoundError
+from tsim_core.intake import content_digest
 from tsim_core.store.base import ClusterRow, Columns, SegmentRow, ThreadRow, TurnRow
 from tsim_core.types import Turn
 
@@ -32,7 +33,7 @@ CREATE TABLE threads (  -- AUTOINCREMENT: a number is never reused, so no proces
   state TEXT NOT NULL);
 CREATE TABLE turns (
   key INTEGER PRIMARY KEY, live INTEGER NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, speaker TEXT,
-  timestamp TEXT, tokens REAL NOT NULL, digest INTEGER NOT NULL, terms BLOB NOT NULL, text NOT NULL, metadata TEXT);
+  timestamp TEXT, tokens REAL NOT NULL, digest INTEGER NOT NULL, content INTEGER NOT NULL, terms BLOB NOT NULL, text NOT NULL, metadata TEXT);
 CREATE UNIQUE INDEX turns_id ON turns (key >> 32, id);
 CREATE INDEX turns_digest ON turns (digest);
 CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
@@ -285,13 +286,13 @@ class SQLiteStore:
             for row in cursor.fetchall():
                 yield _turn_row(row)
 
-    def outline(self, thread: int) -> list[tuple[int, str, str, int, bool]]:
+    def outline(self, thread: int) -> list[tuple[int, str, str, int, int, bool]]:
         """See `Store.outline`."""
         rows = self._db.execute(
-            "SELECT key & 4294967295, id, role, digest, live FROM turns WHERE key BETWEEN ? AND ? ORDER BY key",
+            "SELECT key & 4294967295, id, role, digest, content, live FROM turns WHERE key BETWEEN ? AND ? ORDER BY key",
             _range(thread),
         )
-        return [(position, id_, role, digest, bool(live)) for position, id_, role, digest, live in rows]
+        return [(*row[:5], bool(row[5])) for row in rows]
 
     def find_ids(self, thread: int, ids: Sequence[str]) -> dict[str, int]:
         """Positions of the turns with these ids."""
@@ -324,7 +325,6 @@ class SQLiteStore:
         records = []
         for row in rows:
             turn = row.turn
-            metadata = None if turn.metadata is None else json.dumps(dict(turn.metadata))
             records.append(
                 (
                     _key(thread, row.position),
@@ -335,15 +335,23 @@ class SQLiteStore:
                     turn.timestamp.isoformat() if turn.timestamp else None,
                     row.tokens,
                     row.digest,
+                    content_digest(turn),
                     row.terms.astype("<u4").tobytes(),
                     _text(turn.text),
-                    metadata,
+                    _metadata(turn),
                 )
             )
-        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?,?)", records)
+        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", records)
         self._db.executemany("DELETE FROM vectors WHERE key = ?", [(r[0],) for r in records])
         self._db.executemany(
             "INSERT INTO vectors VALUES (?, ?)", [(_key(thread, p), _blob(v)) for p, v in vectors.items()]
+        )
+
+    def annotate(self, thread: int, turns: Mapping[int, Turn]) -> None:
+        """See `Store.annotate`."""
+        self._db.executemany(
+            "UPDATE turns SET metadata = ?, speaker = ?, content = ? WHERE key = ?",
+            [(_metadata(t), speaker_of(t), content_digest(t), _key(thread, p)) for p, t in turns.items()],
         )
 
     def move_turns(self, thread: int, moves: Mapping[int, int]) -> None:
@@ -500,6 +508,10 @@ class SQLiteStore:
 
     def _delete(self, table: str, thread: int, positions: Sequence[int]) -> None:
         self._db.executemany(f"DELETE FROM {table} WHERE key = ?", [(_key(thread, p),) for p in positions])
+
+
+def _metadata(turn: Turn) -> str | None:
+    return None if turn.metadata is None else json.dumps(dict(turn.metadata))
 
 
 def speaker_of(turn: Turn) -> str | None:
