@@ -28,7 +28,7 @@ SCHEMA = f"""
 PRAGMA application_id = {APPLICATION_ID};
 PRAGMA user_version = {SCHEMA_VERSION};
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE threads (  -- AUTOINCREMENT: a number is never reused, so no process mistakes a new thread for an old one
+CREATE TABLE threads (  -- AUTOINCREMENT: a number is never reused, so nobody takes a new thread for an old one
   id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL, epoch INTEGER NOT NULL,
   state TEXT NOT NULL);
 CREATE TABLE turns (
@@ -289,7 +289,8 @@ class SQLiteStore:
     def outline(self, thread: int) -> list[tuple[int, str, str, int, int, bool]]:
         """See `Store.outline`."""
         rows = self._db.execute(
-            "SELECT key & 4294967295, id, role, digest, content, live FROM turns WHERE key BETWEEN ? AND ? ORDER BY key",
+            "SELECT key & 4294967295, id, role, digest, content, live FROM turns "
+            "WHERE key BETWEEN ? AND ? ORDER BY key",
             _range(thread),
         )
         return [(*row[:5], bool(row[5])) for row in rows]
