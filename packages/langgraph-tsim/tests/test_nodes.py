@@ -275,6 +275,17 @@ class TestQuery:
         picture = HumanMessage([{"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}])
         assert RecallNode(memory)({"messages": [picture]}, run_of("t2")) == {"memory_context": ""}
 
+    def test_what_the_messages_hold_is_left_out_where_asked(self, memory: EpisodicMemory) -> None:
+        RememberNode(memory)(talk("the boat is blue", "noted"), run_of("t0"))
+        state = talk("the boat is red", "noted too", "which boat?")
+        RememberNode(memory)({"messages": state["messages"][:2]}, run_of())
+        assert "red" in RecallNode(memory)(state, run_of())["memory_context"]
+        found = RecallNode(memory, exclude_messages=True)(state, run_of())["memory_context"]
+        assert "blue" in found
+        assert "red" not in found
+        alone = RecallNode(memory, exclude_messages=True, scope="thread")
+        assert alone(state, run_of())["memory_context"] == ""
+
 
 class TestWithMemory:
     def test_it_joins_the_system_message_and_leaves_the_state_alone(self) -> None:

@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from os import PathLike
 from typing import Any, Literal
@@ -110,6 +111,8 @@ class RecallNode(_MemoryNode):
         scope: Recall over the run's thread, or over all threads of its user. The user's where one is known when None.
         k: Most episodes; see `tsim_core.Thread.recall`.
         max_tokens: Most tokens of the recalled text.
+        exclude_messages: Leave out what the messages of the state hold already. For a model that is shown all of them;
+            one that is shown a part needs the rest recalled.
         query: Makes the query from the state instead.
         messages_key: See `RememberNode`.
         context_key: Key of the state that gets the recalled text.
@@ -125,6 +128,7 @@ class RecallNode(_MemoryNode):
         scope: Reach | None = None,
         k: Limit = DEFAULT,
         max_tokens: Limit = DEFAULT,
+        exclude_messages: bool = False,
         query: Query | None = None,
         messages_key: str = "messages",
         context_key: str = "memory_context",
@@ -136,6 +140,7 @@ class RecallNode(_MemoryNode):
         self.scope = scope
         self.k = k
         self.max_tokens = max_tokens
+        self.exclude_messages = exclude_messages
         self.query = query
         self.context_key = context_key
 
@@ -169,11 +174,16 @@ class RecallNode(_MemoryNode):
 
     def _recall(self, query: str, scope: Scope, settled: Sequence[BaseMessage], pending: Sequence[BaseMessage]) -> str:
         over_user = self.scope == "user" or (self.scope is None and scope.user is not None)
-        if scope.has_thread and not scope.branch and not self.memory.read_only:
-            _leave_other_branches(self.memory.thread(*scope.name), settled, pending)
+        exclude: dict[tuple[str, ...], list[str]] = {}
+        if scope.has_thread:
+            if not scope.branch and not self.memory.read_only:
+                _leave_other_branches(self.memory.thread(*scope.name), settled, pending)
+            if self.exclude_messages:
+                exclude[scope.name] = [m.id for m in (*settled, *pending) if m.id]
+        options: dict[str, Any] = {"k": self.k, "max_tokens": self.max_tokens}
         if over_user:
-            return self.memory.recall(query, prefix=scope.prefix, k=self.k, max_tokens=self.max_tokens).text
-        return self.memory.thread(*scope.name).recall(query, self.k, self.max_tokens).text
+            return self.memory.recall(query, prefix=scope.prefix, exclude=exclude, **options).text
+        return self.memory.thread(*scope.name).recall(query, exclude=exclude.get(scope.name, ()), **options).text
 
 
 class RememberNode(_MemoryNode):
@@ -241,14 +251,15 @@ def remember(thread: Thread, messages: Sequence[BaseMessage], branch: str = "") 
         messages: The messages.
         branch: The subgraph that they are of; see `langgraph_tsim.scope.Scope`.
     """
-    now = datetime.now(UTC)
+    turns = to_turns(messages, timestamp=datetime.now(UTC))
     if not branch:
-        thread.reconcile(to_turns(messages, timestamp=now))
+        thread.reconcile(turns)
         return
-    turns = to_turns(messages, timestamp=now, metadata={BRANCH_KEY: branch})
     with _branches:
         before = {turn.id: turn for turn in thread.turns()}
-        done = thread.reconcile(turns)
+        done = thread.reconcile(
+            _marked(turn, _branch(before[turn.id]) if turn.id in before else branch) for turn in turns
+        )
         lost = [before[i] for i in done.superseded if i in before and _branch(before[i]) != branch]
         if lost:  # not a fork: others said it, and this subgraph does not see it
             live = thread.turns()
@@ -256,8 +267,12 @@ def remember(thread: Thread, messages: Sequence[BaseMessage], branch: str = "") 
             thread.reconcile([*old, *lost, *(turn for turn in live if turn.id in done.added)])
 
 
-def _branch(turn: Turn) -> object:
-    return (turn.metadata or {}).get(BRANCH_KEY, "")
+def _marked(turn: Turn, branch: str) -> Turn:
+    return replace(turn, metadata={**(turn.metadata or {}), BRANCH_KEY: branch}) if branch else turn
+
+
+def _branch(turn: Turn) -> str:
+    return str((turn.metadata or {}).get(BRANCH_KEY, ""))
 
 
 def split(messages: Sequence[BaseMessage]) -> tuple[list[BaseMessage], list[BaseMessage]]:

@@ -32,6 +32,7 @@ def add_memory(
     scope: Reach | None = None,
     k: Limit = DEFAULT,
     max_tokens: Limit = DEFAULT,
+    exclude_messages: bool = False,
     query: Query | None = None,
     messages_key: str = "messages",
     context_key: str = "memory_context",
@@ -57,6 +58,7 @@ def add_memory(
         scope: See `RecallNode`.
         k: See `RecallNode`.
         max_tokens: See `RecallNode`.
+        exclude_messages: See `RecallNode`.
         query: See `RecallNode`.
         messages_key: See `RecallNode`.
         context_key: See `RecallNode`.
@@ -78,6 +80,7 @@ def add_memory(
         scope=scope,
         k=k,
         max_tokens=max_tokens,
+        exclude_messages=exclude_messages,
         query=query,
         messages_key=messages_key,
         context_key=context_key,
@@ -143,7 +146,14 @@ def pre_model_hook(
     """
     return Hook(
         TSIMMemoryNode(
-            memory, user_id=user_id, thread_id=thread_id, scope=scope, k=k, max_tokens=max_tokens, on_error=on_error
+            memory,
+            user_id=user_id,
+            thread_id=thread_id,
+            scope=scope,
+            k=k,
+            max_tokens=max_tokens,
+            exclude_messages=True,
+            on_error=on_error,
         )
     )
 
