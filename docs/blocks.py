@@ -4,9 +4,9 @@
     python docs/blocks.py --write [PAGE.md ...]    # write what the code prints into the pages
 
 The blocks of a page run in order, in one namespace and one empty directory that sees the repository's ``examples``. A
-``text`` block right behind a ``python`` or ``sh`` block is what that one prints; a block that prints needs one. Decimal
-numbers may differ a little, as they do between processors. Blocks that only set a machine up (``pip install``, ``make``,
-``git clone``) are not run here; what they name has to exist.
+``text`` block right behind a ``python`` or ``sh`` block is what that one prints; a block that prints needs one.
+Decimal numbers may differ a little, as they do between processors. Blocks that only set a machine up (``pip install``,
+``make``, ``git clone``) are not run here; what they name has to exist.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ PAGES = [
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}) *(?P<language>[\w+-]*)(?P<rest>.*)$")
 SETS_UP = re.compile(r"(pip install|make|git clone|cd|export|source|\. |python3? -m venv)\b")
+OURS = re.compile(r"(?<![\w-])((?:\w+-)*tsim(?:-core)?|scale-qa)(?:\[([\w,-]+)\])?")
 DECIMAL = re.compile(r"-?\d+\.\d+")
 
 
@@ -175,7 +176,9 @@ def run_shell(block: Block, directory: Path) -> str:
         check=False,
     )
     if done.returncode:
-        raise RuntimeError(f"line {block.first + 1}: status {done.returncode}\n{block.code}\n{done.stdout}{done.stderr}")
+        raise RuntimeError(
+            f"line {block.first + 1}: status {done.returncode}\n{block.code}\n{done.stdout}{done.stderr}"
+        )
     return done.stdout
 
 
@@ -204,7 +207,9 @@ def check_set_up(block: Block) -> None:
                 if "=" not in target and not re.search(rf"^{re.escape(target)}:", makefile, re.MULTILINE):
                     raise ValueError(f"{where}: the Makefile has no target {target}")
         if command.startswith("pip install"):
-            for name, extras in re.findall(r"(?<![\w/-])((?:[\w]+-)*tsim(?:-core)?|scale-qa)(?:\[([\w,-]+)\])?", command):
+            for name, extras in re.findall(
+                r"(?<![\w/-])((?:[\w]+-)*tsim(?:-core)?|scale-qa)(?:\[([\w,-]+)\])?", command
+            ):
                 project = ROOT / "packages" / name / "pyproject.toml"
                 if not project.exists():
                     raise ValueError(f"{where}: there is no package {name}")

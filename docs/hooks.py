@@ -14,8 +14,8 @@ FILES = sorted(RESULTS.glob("*.json"))
 
 NONE_YET = """# Results
 
-This checkout holds no results files. `scale-qa run` writes them, and this page is made from what lies in `docs/results`;
-see [Benchmark your own memory](tutorials/benchmark.md).
+This checkout holds no results files. `scale-qa run` writes them, and this page is made from what lies in
+`docs/results`; see [Benchmark your own memory](tutorials/benchmark.md).
 """
 
 
