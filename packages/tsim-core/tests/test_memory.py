@@ -481,6 +481,17 @@ def test_what_is_forgotten_is_in_no_view_and_not_in_the_bytes(tmp_path: Path) ->
         assert b"cat" not in path.read_bytes()
 
 
+def test_a_whole_segment_can_be_forgotten_without_views(embedder: WordEmbedder) -> None:
+    every_turn = TSIMConfig.paper().replace(l_min=0, l_max=0, min_messages=1).segmentation
+    config = TSIMConfig.default().replace(segmentation=every_turn, linking=None)
+    with EpisodicMemory(embedder=embedder, config=config) as memory:
+        thread = memory.thread("t")
+        ids = [thread.add("user", text) for text in ("red cat", "blue dog", "green cat")]
+        thread.forget([ids[0]])
+        assert [len(e.turns) for e in thread.episodes()] == [1, 1]
+        assert {t.text for e in thread.recall("cat").episodes for t in e.turns} == {"blue dog", "green cat"}
+
+
 def test_forget_by_time(memory: EpisodicMemory) -> None:
     thread = memory.thread("t")
     for day in range(1, 6):

@@ -128,8 +128,8 @@ class ThreadWriter:
         self._store.delete_checkpoints(key, 0)
         self._restore(self._row.state)
         self._checkpoint = 0
+        self._index.replace_segments(self._store.segments(key))
         if self._config.views is not None:
-            self._index.replace_segments(self._store.segments(key))
             self._store.replace_views(key, {}, ())
             self._index.summaries, self._index.clusters = {}, []
             self._summarise(self._index.segments)
