@@ -68,7 +68,7 @@ def test_every_episode_is_ranked_and_evidence_sums_to_its_score(
     assert all(a.score >= b.score - 1e-4 for a, b in itertools.pairwise(ranked))
     for r in ranked:
         assert r.score == pytest.approx(sum(r.evidence.values()), abs=1e-6)
-        assert r.score == pytest.approx(max(r.turn_scores.values()), abs=1e-4)
+        assert r.score == pytest.approx(max(r.turn_scores.values()), abs=1e-4)  # none of these is long
         assert sorted(r.turn_scores) == [row for row, episode in enumerate(episodes) if episode == r.episode]
 
 
@@ -153,6 +153,17 @@ def test_blank_turns_do_not_shift_the_scale() -> None:
     assert [r.episode for r in plain] == [r.episode for r in blank]
     raw = [{r.episode: r.evidence["episode_raw"] for r in ranked} for ranked in (plain, blank)]
     assert raw[0] == pytest.approx(raw[1], abs=1e-5)
+
+
+def test_a_long_episode_lends_its_turns_little() -> None:
+    texts = ["kiosk", "rain", "rain", "rain"] + ["deploy"] * 12
+    episodes = [0, 0, 1, 1] + [2] * 12
+    gaps = []
+    for compact in (400.0, 1.0):
+        ranked = rank(texts, episodes, "kiosk", config=FusedRanking(compact=compact, neighbour=0))
+        scores = {row: s for r in ranked for row, s in r.turn_scores.items()}
+        gaps.append(scores[1] - scores[2])
+    assert gaps[0] > gaps[1] > 0
 
 
 def test_ties_go_to_the_newer_episode() -> None:

@@ -5,7 +5,8 @@ of a score belongs to its view: a weight then means the same for any embedder. W
 decides; a view in which nothing stands out stays quiet.
 
 A turn is scored in its context too: the scores around it count, the less the farther away. So a short answer is found
-by the question before it, and a rule by the talk around it. All turns of an episode share the episode's own evidence.
+by the question before it, and a rule by the talk around it. The evidence of an episode as a whole goes to all its
+turns: in full if the episode is short.
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ class FusedRanking:
         lexical: Weight of BM25 of a turn in its context.
         episode_lexical: Weight of BM25 of an episode.
         episode_raw: Weight of the mean cosine of an episode's turns.
+        compact: Tokens up to which an episode's evidence counts in full for each of its turns; in a longer one it is
+            spread thin.
         speaker: Added to the turns of a speaker whom the query names.
         neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
         idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
@@ -45,10 +48,11 @@ class FusedRanking:
     """
 
     raw: float = 1.0
-    context: float = 1.0
+    context: float = 0.75
     lexical: float = 0.75
     episode_lexical: float = 1.0
     episode_raw: float = 0.5
+    compact: float = 400
     speaker: float = 2.5
     neighbour: float = 0.4
     idf_power: float = 2.0
@@ -156,8 +160,8 @@ def rank_fused(
 ) -> list[RankedEpisode]:
     """Rank episodes, best first; those of several threads jointly.
 
-    The score of an episode is its own evidence plus that of its best turn; the score of a turn is its own evidence plus
-    that of its episode.
+    The score of an episode is its own evidence plus that of its best turn; the score of a turn, by which it is chosen
+    under a budget, is its own evidence plus its share of the episode's.
 
     Args:
         cosines: Cosine of the query to each turn; anything for blank turns, shape (n,).
@@ -202,13 +206,15 @@ def rank_fused(
     turn_scores = np.sum(list(of_turns.values()), axis=0)
     episode_scores = np.sum(list(of_episodes.values()), axis=0)
     totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
+    sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
+    shares = episode_scores * np.minimum(1, config.compact / np.maximum(sizes, 1))
     ranked = []
     for episode in np.lexsort((-np.arange(len(totals)), -totals))[:most].tolist():
         rows = turns.rows(episode)
         best = rows[np.argmax(turn_scores[rows])]
         evidence = {name: float(view[best]) for name, view in of_turns.items()}
         evidence |= {name: float(view[episode]) for name, view in of_episodes.items()}
-        scores = (turn_scores[rows] + episode_scores[episode]).tolist()
+        scores = (turn_scores[rows] + shares[episode]).tolist()
         ranked.append(RankedEpisode(episode, evidence, dict(zip(rows.tolist(), scores, strict=True))))
     return ranked
 
