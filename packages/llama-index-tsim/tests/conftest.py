@@ -25,7 +25,7 @@ TOPICS = {
 DIMENSION = 64
 
 
-def topic_vector(text: str) -> list[float]:
+def vector_of(text: str) -> list[float]:
     """One axis for each topic, hashed words on the others."""
     vector = np.full(DIMENSION, 1e-3)
     for word in re.findall(r"\w+", text.lower()):
@@ -64,7 +64,7 @@ class TopicEmbedding(BaseEmbedding):
 
     def _get_query_embedding(self, query: str) -> list[float]:
         self._queries.append(query)
-        return topic_vector(query)
+        return vector_of(query)
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         self._async_calls += 1
@@ -73,7 +73,7 @@ class TopicEmbedding(BaseEmbedding):
 
     def _get_text_embedding(self, text: str) -> list[float]:
         self._texts.append(text)
-        return topic_vector(text)
+        return vector_of(text)
 
     async def _aget_text_embedding(self, text: str) -> list[float]:
         self._async_calls += 1
@@ -96,11 +96,16 @@ class RecordingLLM(MockFunctionCallingLLM):
         return "\n".join(str(message) for message in self._given[-1])
 
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        self._given.append([ChatMessage(content=prompt)])
-        return super().complete("noted", formatted, **kwargs)
+        answer = self.response_generator([ChatMessage(content=prompt)])
+        return super().complete(answer.content, formatted, **kwargs)
 
     async def acomplete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
         return self.complete(prompt, formatted, **kwargs)
+
+
+@pytest.fixture
+def topic_vector() -> Callable[[str], list[float]]:
+    return vector_of
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ async def test_function_agent_gets_the_right_episode_and_not_the_wrong_one(memor
     assert str(response) == "Driver 550."
     assert "CUDA driver 550 for that GPU." in llm.last
     assert "Whiskers" not in llm.last
-    assert [m.role.value for m in llm.given[0]][:2] == ["system", "system"]
+    assert [m.role.value for m in llm.given[0]][:3] == ["system", "system", "system"]
     stored = [turn.text for turn in memory.thread.turns()]
     assert stored[-2:] == ["Which CUDA driver did I take?", "Driver 550."]
     assert not any("Be kind" in text or "episodic_memory" in text for text in stored)

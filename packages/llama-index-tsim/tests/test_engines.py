@@ -22,6 +22,7 @@ from llama_index.memory.tsim import TSIMMemory
 from llama_index.node_parser.tsim import TSIMNodeParser
 from llama_index.retrievers.tsim import TSIMRetriever
 
+# All tests are async: called without a running loop, LlamaIndex makes one and leaves it open.
 # LlamaIndex looks at every attribute of an agent, deprecated ones included
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.warnings.PydanticDeprecationWarning")
 
@@ -47,7 +48,7 @@ def test_class():
     assert BaseRetriever.__name__ in [b.__name__ for b in TSIMRetriever.__mro__]
 
 
-def test_retriever_query_engine(retriever, make_llm):
+async def test_retriever_query_engine(retriever, make_llm):
     llm = make_llm(["Driver 550."])
     response = RetrieverQueryEngine.from_args(retriever, llm=llm).query("Which CUDA driver?")
     assert str(response) == "Driver 550."
@@ -63,7 +64,7 @@ async def test_retriever_query_engine_async(retriever, make_llm, embed_model):
     assert embed_model.async_calls == 1
 
 
-def test_context_chat_engine_with_our_memory(retriever, make_llm, embed_model, config):
+async def test_context_chat_engine_with_our_memory(retriever, make_llm, embed_model, config):
     llm = make_llm(["Driver 550.", "You asked for the driver."])
     memory = TSIMMemory.from_defaults(embed_model=embed_model, config=config, session_id="s")
     engine = ContextChatEngine.from_defaults(retriever=retriever, memory=memory, llm=llm)
@@ -94,7 +95,7 @@ async def test_condense_plus_context_chat_engine(retriever, make_llm, embed_mode
     assert [m.content for m in memory.get_all()] == ["Which CUDA driver?", "It is 550.", "Really?", "Still 550."]
 
 
-def test_simple_chat_engine_streams_into_our_memory(make_llm, embed_model, config):
+async def test_simple_chat_engine_streams_into_our_memory(make_llm, embed_model, config):
     llm = make_llm(["Hello Kim."])
     memory = TSIMMemory.from_defaults(embed_model=embed_model, config=config, session_id="s")
     engine = SimpleChatEngine.from_defaults(llm=llm, memory=memory)
@@ -102,7 +103,7 @@ def test_simple_chat_engine_streams_into_our_memory(make_llm, embed_model, confi
     assert [m.content for m in memory.get_all()] == ["I am Kim.", "Hello Kim."]
 
 
-def test_a_chat_engine_with_our_memory_brings_back_an_earlier_episode(make_llm, embed_model, config, chat):
+async def test_a_chat_engine_with_our_memory_brings_back_an_earlier_episode(make_llm, embed_model, config, chat):
     llm = make_llm()
     memory = TSIMMemory.from_defaults(
         embed_model=embed_model, config=config, session_id="s", token_limit=30, similarity_top_k=1, chat_history=chat
@@ -129,7 +130,7 @@ async def test_query_fusion_retriever(retriever, nodes, embed_model, config, mak
     assert len({n.node.node_id for n in found[0]}) == len(found[0])
 
 
-def test_query_fusion_over_a_store(embed_model, config, chat, make_llm):
+async def test_query_fusion_over_a_store(embed_model, config, chat, make_llm):
     memory = TSIMMemory.from_defaults(embed_model=embed_model, config=config, chat_history=chat)
     retrievers = [TSIMRetriever(memory.memory, ["llama-index"]) for _ in range(2)]
     fusion = QueryFusionRetriever(
@@ -145,7 +146,7 @@ def test_query_fusion_over_a_store(embed_model, config, chat, make_llm):
     assert len(found) == 3
 
 
-def test_router_retriever(retriever, embed_model, make_llm):
+async def test_router_retriever(retriever, embed_model, make_llm):
     other = TSIMRetriever.from_nodes([], embed_model)
     tools = [
         RetrieverTool.from_defaults(other, name="empty", description="Nothing."),
@@ -160,7 +161,7 @@ def test_router_retriever(retriever, embed_model, make_llm):
     assert [n.node.ref_doc_id for n in found] == ["chat.txt"]
 
 
-def test_retriever_tool_strips_the_newlines_it_is_given(retriever, embed_model):
+async def test_retriever_tool_strips_the_newlines_it_is_given(retriever, embed_model):
     output = RetrieverTool.from_defaults(retriever).call("Which CUDA driver?")
     check_gpu_and_nothing_else(output.content)
     assert embed_model.queries == ["Which CUDA driver?"]
@@ -183,7 +184,7 @@ async def test_retriever_evaluator(retriever, nodes):
     assert wrong.metric_vals_dict == dict.fromkeys(metrics, 0.0)
 
 
-def test_retriever_evaluator_finds_the_ids_again_after_a_reload(transcript, embed_model, config):
+async def test_retriever_evaluator_finds_the_ids_again_after_a_reload(transcript, embed_model, config):
     def load():
         parser = TSIMNodeParser.from_defaults(embed_model, config)
         nodes = parser.get_nodes_from_documents([Document(text=transcript)])
@@ -197,12 +198,12 @@ def test_retriever_evaluator_finds_the_ids_again_after_a_reload(transcript, embe
     assert result.metric_vals_dict == {"hit_rate": 1.0}
 
 
-def test_auto_merging_retriever_merges_turns_to_their_episode(transcript, embed_model, config):
+async def test_auto_merging_retriever_merges_turns_to_their_episode(transcript, embed_model, config):
     parser = TSIMNodeParser.from_defaults(embed_model, config, include_turns=True)
     nodes = parser.get_nodes_from_documents([Document(text=transcript)])
     docstore = SimpleDocumentStore()
     docstore.add_documents(nodes)
-    leaves = TSIMRetriever.from_nodes(get_leaf_nodes(nodes), embed_model, "paper", similarity_top_k=4)
+    leaves = TSIMRetriever.from_nodes(get_leaf_nodes(nodes), embed_model, config, similarity_top_k=4)
     merging = AutoMergingRetriever(leaves, StorageContext.from_defaults(docstore=docstore), simple_ratio_thresh=0.4)
     found = merging.retrieve("Which CUDA driver for the GPU 4090?")
     assert nodes[1].node_id in [n.node.node_id for n in found]

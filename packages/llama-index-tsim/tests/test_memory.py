@@ -67,18 +67,18 @@ def test_the_latest_messages_and_the_episode_that_bears_on_the_input(memory):
     memory.put_messages(CHAT)
     memory.similarity_top_k = 1
     given = memory.get("What may the cat eat?")
-    assert given[1:] == CHAT[4:]
-    assert given[0].role == "system"
-    assert "Whiskers may not eat tuna" in given[0].content
-    assert "4090" not in given[0].content
-    assert given[0].content.startswith("<episodic_memory>")
+    assert given[2:] == CHAT[4:]
+    assert [m.role.value for m in given[:3]] == ["system", "system", "user"]
+    assert "Whiskers may not eat tuna" in given[1].content
+    assert "4090" not in given[1].content
+    assert given[1].content.startswith("<episodic_memory>")
 
 
 def test_without_input_the_latest_user_message_is_the_query(memory):
     memory.put_messages([*CHAT, user("Which GPU?")])
     memory.similarity_top_k = 1
     given = memory.get()
-    assert "RTX 4090" in given[0].content
+    assert "RTX 4090" in given[1].content
     assert given[-1] == user("Which GPU?")
 
 
@@ -93,19 +93,19 @@ def test_the_window_does_not_eat_the_budget_of_the_episodes(embed_model, config)
     memory.put_messages([user("The vet said: Whiskers the cat may not eat tuna."), assistant("Noted for the cat.")])
     memory.put_messages([m for i in range(20) for m in (user(f"The cat and the vet, visit {i}"), assistant(f"ok {i}"))])
     given = memory.get("cat vet Whiskers tuna")
-    assert "may not eat tuna" in given[0].content
-    assert memory.memory.config.estimator(given[0].content) < 60 + 40
+    assert "may not eat tuna" in given[1].content
+    assert memory.memory.config.estimator(given[1].content) < 60 + 40
 
 
 def test_budget_and_number_of_episodes_are_kept_to(embed_model, config):
     memory = TSIMMemory(session_id="s", embed_model=embed_model, config=config, token_limit=10, max_tokens=40)
     for i in range(8):
         memory.put_messages([user(f"cat {i} and tuna"), assistant("ok"), user(f"GPU {i} and CUDA"), assistant("fine")])
-    text = memory.get("cat tuna")[0].content
+    text = memory.get("cat tuna")[1].content
     assert memory.memory.config.estimator(text) < 40 + 40
     memory.max_tokens, memory.similarity_top_k = None, 2
-    assert "[2]" in memory.get("cat tuna")[0].content
-    assert "[3]" not in memory.get("cat tuna")[0].content
+    assert "[2]" in memory.get("cat tuna")[1].content
+    assert "[3]" not in memory.get("cat tuna")[1].content
 
 
 def test_sessions_are_kept_apart_and_a_namespace_can_be_recalled_from(tmp_path, embed_model, config):
@@ -120,8 +120,8 @@ def test_sessions_are_kept_apart_and_a_namespace_can_be_recalled_from(tmp_path, 
     memory("bob", "monday").put_messages(CHAT[2:4])
     assert memory("alice", "friday").get("cat") == []
     crossing = memory("alice", "friday", recall_from="namespace").get("cat GPU")
-    assert "Whiskers" in crossing[0].content
-    assert "4090" not in crossing[0].content
+    assert "Whiskers" in crossing[1].content
+    assert "4090" not in crossing[1].content
 
 
 def test_a_user_message_handed_over_twice_counts_once(memory):
@@ -145,7 +145,7 @@ def test_a_message_that_failed_is_no_double_of_its_second_try(embed_model, confi
 def test_injected_text_is_never_stored(memory):
     memory.put_messages(CHAT)
     given = memory.get("cat")
-    assert "<episodic_memory>" in given[0].content
+    assert "<episodic_memory>" in given[1].content
     memory.put_messages(given)
     memory.set(memory.get("cat GPU"))
     assert "episodic_memory" not in json.dumps(memory.to_dict())
@@ -157,9 +157,9 @@ def test_system_messages_are_handed_over_first_and_never_recalled(memory):
     memory.put_messages(CHAT)
     memory.put(system("Be brief about cats."))
     given = memory.get("cat")
-    assert [m.role.value for m in given[:2]] == ["system", "user"]
-    assert given[0].blocks[0] == TextBlock(text="Be brief about cats.")
-    assert "Whiskers" in given[0].blocks[1].text
+    assert [m.role.value for m in given[:3]] == ["system", "system", "user"]
+    assert given[0] == system("Be brief about cats.")
+    assert "Whiskers" in given[1].content
     assert memory.get_all()[0] == system("Be brief about cats.")
     assert all(turn.role != "system" for turn in memory.thread.turns())
     memory.put_messages(memory.get("GPU"))
@@ -173,7 +173,7 @@ def test_set_is_the_chat_history_and_what_is_older_stays_remembered(memory):
     memory.put_messages(CHAT)
     memory.set(CHAT[2:])
     assert memory.get_all() == CHAT[2:]
-    assert "Whiskers" in memory.get("cat tuna")[0].content
+    assert "Whiskers" in memory.get("cat tuna")[1].content
     memory.set(CHAT)
     assert memory.get_all() == CHAT
     assert len(memory.thread.turns()) == 6
@@ -191,12 +191,12 @@ def test_set_of_other_messages_and_of_none(memory):
     memory.put_messages(CHAT[:2])
     memory.set([user("Hello"), assistant("Hi")])
     assert memory.get_all() == [user("Hello"), assistant("Hi")]
-    assert "Whiskers" in memory.get("cat")[0].content
+    assert "Whiskers" in memory.get("cat")[1].content
     memory.set([])
     assert memory.get_all() == []
     memory.put(user("Hello again"))
     assert memory.get_all() == [user("Hello again")]
-    assert "Whiskers" in memory.get("cat")[0].content
+    assert "Whiskers" in memory.get("cat")[1].content
 
 
 def test_set_takes_a_contradicted_tail_out_of_recall(memory):
@@ -248,7 +248,7 @@ def test_initial_token_count_makes_the_window_smaller(embed_model, config):
     memory = TSIMMemory(embed_model=embed_model, config=config, token_limit=100)
     memory.put_messages(CHAT)
     assert len(memory.get("hello", initial_token_count=0)) == 6
-    assert memory.get("hello", initial_token_count=99)[1:] == CHAT[4:]
+    assert memory.get("hello", initial_token_count=99)[2:] == CHAT[4:]
 
 
 # serialisation, copies and threads
@@ -300,7 +300,7 @@ async def test_async_twins(memory):
     await memory.aput(CHAT[0])
     await memory.aput_messages(CHAT[1:])
     assert await memory.aget_all() == CHAT
-    assert "Whiskers" in (await memory.aget("cat"))[0].content
+    assert "Whiskers" in (await memory.aget("cat"))[1].content
     await memory.aset(CHAT[:2])
     assert await memory.aget_all() == CHAT[:2]
     await memory.areset()
@@ -318,5 +318,5 @@ def test_with_the_embedded_model():
     memory.put_messages([user("The printer in the office is broken."), assistant("Call the technician.")])
     memory.put_messages([user("What is the capital of Peru?"), assistant("Lima.")])
     given = memory.get("Can I feed salmon to my pet cat?")
-    assert "allergic to fish" in given[0].content
-    assert given[1:] == [user("What is the capital of Peru?"), assistant("Lima.")]
+    assert "allergic to fish" in given[1].content
+    assert given[2:] == [user("What is the capital of Peru?"), assistant("Lima.")]

@@ -234,7 +234,7 @@ def test_turn_nodes_can_be_retrieved_but_not_together_with_their_episodes(embed_
     with pytest.raises(InputError, match="get_root_nodes"):
         TSIMRetriever.from_nodes(nodes, embed_model)
     assert len(TSIMRetriever.from_nodes(get_root_nodes(nodes), embed_model, config).retrieve("GPU")) == 3
-    leaves = TSIMRetriever.from_nodes(get_leaf_nodes(nodes), embed_model, "paper", similarity_top_k=1)
+    leaves = TSIMRetriever.from_nodes(get_leaf_nodes(nodes), embed_model, config, similarity_top_k=1)
     assert "Whiskers" in leaves.retrieve("Whiskers is ill")[0].text
 
 

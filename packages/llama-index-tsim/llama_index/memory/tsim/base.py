@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 from uuid import uuid4
 
-from llama_index.core.base.llms.types import ChatMessage, TextBlock
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.llms import LLM
 from llama_index.core.memory import BaseMemory
 from llama_index.core.utils import get_tokenizer
@@ -28,7 +28,7 @@ from tsim_core.readers import parse_time
 from tsim_core.transfer import turn_dict
 
 IN_MEMORY = ":memory:"
-INTRODUCTION = "What was said earlier that may bear on the message, oldest first; [1] is the closest match:"
+INTRODUCTION = "Next comes what was said earlier and may bear on the message, oldest first; [1] is the closest match."
 Saved = list[tuple[list[str], list[dict[str, Any]]]]
 """The turns of each thread."""
 
@@ -236,15 +236,14 @@ class TSIMMemory(BaseMemory):
         return recall_before(self.memory, query, prefix, own, window, self.similarity_top_k, self.max_tokens)
 
     def _system(self, episodes: Sequence[Episode]) -> list[ChatMessage]:
-        """The system messages, the episodes in the first of them, or in one of their own."""
+        """The system messages, and behind them one with the episodes.
+
+        It never stands first, for a ReActAgent takes a system message that does for its own and drops it.
+        """
         if not episodes:
             return list(self.system_messages)
-        text = "\n\n".join(episode_pieces(episodes))
-        injected = TextBlock(text=f"{OPEN}\n{INTRODUCTION}\n\n{text}\n{CLOSE}")
-        if not self.system_messages:
-            return [ChatMessage(role="system", blocks=[injected])]
-        first, *others = self.system_messages
-        return [first.model_copy(update={"blocks": [*first.blocks, injected]}), *others]
+        before = self.system_messages or [_injected(INTRODUCTION)]
+        return [*before, _injected("\n\n".join(episode_pieces(episodes)))]
 
     # serialisation
 
@@ -259,3 +258,7 @@ class TSIMMemory(BaseMemory):
     def __getstate__(self) -> dict[str, Any]:
         """The state for pickle: `to_dict`, for a store in memory has to travel with its turns."""
         return {"__dict__": self.to_dict()}
+
+
+def _injected(text: str) -> ChatMessage:
+    return ChatMessage(role="system", content=f"{OPEN}\n{text}\n{CLOSE}")

@@ -122,8 +122,8 @@ class TSIMRetriever(BaseRetriever):
     ) -> TSIMRetriever:
         """A retriever over nodes, which come back as they were given.
 
-        Episode nodes of `TSIMNodeParser` are taken in turn by turn, so the core sees the same episodes again. Turn nodes
-        and the nodes of any other parser are taken in as one turn each, which is an episode of its own.
+        Episode nodes of `TSIMNodeParser` are taken in turn by turn, so the core sees the same episodes again. Turn
+        nodes and the nodes of any other parser are taken in as one turn each, which is an episode of its own.
 
         Args:
             nodes: The nodes; blank ones are never found.
