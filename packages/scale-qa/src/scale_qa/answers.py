@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
@@ -104,6 +105,8 @@ class ChatModelAnswerer:
         start = perf_counter()
         try:
             reply = self._choose.invoke(question_prompt(query, options, context))
+        except ValueError as error:  # the model answered, and the client could not parse it
+            return Answer(None, failure="no_letter", detail=str(error)[:500], seconds=perf_counter() - start)
         except Exception as error:  # any client error of any provider: counted and reported by the run
             detail = f"{type(error).__name__}: {error}"[:500]
             return Answer(None, failure="error", detail=detail, seconds=perf_counter() - start)
@@ -142,6 +145,8 @@ def load_answerer(name: str, url: str | None = None, method: Method | None = Non
     except ImportError as error:
         raise AnswerError("answer models come through LangChain; pip install 'scale-qa[answers]'") from error
     extra: dict[str, Any] = {"base_url": url} if url else {}
+    if url and provider == "openai" and "OPENAI_API_KEY" not in os.environ:
+        extra["api_key"] = "none"  # servers of one's own ask for none, the client insists on one
     try:
         built = init_chat_model(model, model_provider=provider, temperature=0, max_retries=2, **extra)
     except ImportError as error:

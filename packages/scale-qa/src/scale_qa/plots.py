@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from scale_qa.tables import package_title
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -48,7 +50,7 @@ def write_plots(groups: Sequence[Group], folder: Path) -> list[tuple[str, Path]]
     with matplotlib.rc_context(style):
         for number, group in enumerate(groups):
             stem = f"{number}-" if len(groups) > 1 else ""
-            name = group["package"]["name"]
+            name = package_title(group["package"])
             for kind, title, draw in (
                 ("budget", "Recall by token budget", by_budget),
                 ("latency", "Recall and latency", by_latency),
@@ -121,11 +123,15 @@ def ablation(group: Group) -> Figure | None:
 
 
 def by_length(groups: Sequence[Group]) -> Figure | None:
-    """Recall under the middle budget over the length that a package was built for; None for a single length."""
+    """Recall under the middle budget over the length that packages were built for; None for a single length.
+
+    Only packages of one arrangement can be compared: that of the first.
+    """
     points: dict[str, list[tuple[int, float]]] = {}
-    for group in groups:
-        length = group["package"].get("target_tokens")
-        if length is not None:  # a conversation from elsewhere has no length that can be varied
+    built = [group for group in groups if group["package"].get("target_tokens") is not None]
+    for group in built:
+        if group["package"].get("arrangement") == built[0]["package"].get("arrangement"):
+            length = group["package"]["target_tokens"]
             budgets = group["run"]["settings"]["budgets"]
             middle = str(budgets[len(budgets) // 2])
             for name, system in group["systems"].items():

@@ -10,7 +10,7 @@ from scale_qa import published
 from scale_qa.comparison import compare_systems
 from scale_qa.errors import ResultsError
 from scale_qa.plots import write_plots
-from scale_qa.tables import best_bold, decimals, figure, markdown, with_interval
+from scale_qa.tables import best_bold, decimals, figure, markdown, package_title, with_interval
 
 Results = Mapping[str, Any]
 Summary = Mapping[str, Any]
@@ -82,7 +82,7 @@ def section(group: Results) -> str:
     k = group["run"]["settings"]["k"]
     systems = ordered(group)
     parts = [
-        f"## {group['package']['name']}",
+        f"## {package_title(group['package'])}",
         facts(group),
         "### Evidence\n\n" + evidence_table(systems, k),
         "### Cost\n\n" + cost_table(systems),
@@ -219,7 +219,7 @@ def views(systems: Mapping[str, Summary]) -> str:
     having = {name: s["view_hit_rates"] for name, s in systems.items() if s["view_hit_rates"]}
     if not having:
         return ""
-    names = sorted({view for rates in having.values() for view in rates})
+    names = sorted({view for rates in [*having.values(), published.VIEW_HITS] for view in rates})
     rows = [[f"`{name}`", *(decimals(rates.get(view)) for view in names)] for name, rates in having.items()]
     rows.append([f"{published.PAPER}", *(decimals(published.VIEW_HITS.get(view)) for view in names)])
     return "### View hits\n\nShare of questions whose evidence lies in what the view found.\n\n" + markdown(

@@ -204,7 +204,7 @@ def interval(values: Sequence[bool]) -> list[float]:
 def package_facts(package: Package) -> dict[str, Any]:
     """The manifest without its file list, and the digest that stands for that."""
     facts = {key: value for key, value in package.manifest.items() if key != "files"}
-    return {"name": package.directory.resolve().name, "digest": package.digest, **facts}
+    return {"name": package.directory.resolve().name, **facts, "digest": package.digest}
 
 
 def machine() -> dict[str, Any]:

@@ -44,3 +44,11 @@ def figure(summary: Mapping[str, Any], path: Sequence[str]) -> float | None:
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return None if value is None else float(value)
+
+
+def package_title(package: Mapping[str, Any]) -> str:
+    """What a package is called: its name, and the length and arrangement that it was built for."""
+    target = package.get("target_tokens")
+    length = [f"{target / 1000:,.0f}k tokens"] if target else []
+    arrangement = [str(package["arrangement"])] if "arrangement" in package else []
+    return ", ".join([str(package["name"]), *length, *arrangement])

@@ -215,31 +215,34 @@ class Mem0Raw(MemorySystem):
         # Both are read at import: nothing is reported to anyone, nothing is written to the home folder.
         os.environ.setdefault("MEM0_TELEMETRY", "False")
         os.environ.setdefault("MEM0_DIR", self._folder.name)
+        try:
+            self._memory = self._open(resources)
+        except BaseException:
+            self._folder.cleanup()
+            raise
+        self._dimension = resources.embedder.dimension
+        self._position: dict[str, int] = {}
+        self._turns = 0
+
+    def _open(self, resources: Resources) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             from mem0 import Memory
 
-            self._memory = Memory.from_config(
+            embeddings = {"model": langchain_embeddings(resources.embedder)}
+            store = {
+                "path": str(Path(self._folder.name) / "qdrant"),
+                "embedding_model_dims": resources.embedder.dimension,
+            }
+            return Memory.from_config(
                 {
-                    "embedder": {
-                        "provider": "langchain",
-                        "config": {"model": langchain_embeddings(resources.embedder)},
-                    },
-                    "vector_store": {
-                        "provider": "qdrant",
-                        "config": {
-                            "path": str(Path(self._folder.name) / "qdrant"),
-                            "embedding_model_dims": resources.embedder.dimension,
-                        },
-                    },
+                    "embedder": {"provider": "langchain", "config": embeddings},
+                    "vector_store": {"provider": "qdrant", "config": store},
                     # mem0 builds a client even when it never asks one.
                     "llm": {"provider": "openai", "config": {"api_key": "unused"}},
                     "history_db_path": str(Path(self._folder.name) / "history.db"),
                 }
             )
-        self._dimension = resources.embedder.dimension
-        self._position: dict[str, int] = {}
-        self._turns = 0
 
     def ingest(self, turns: Sequence[Turn]) -> None:
         """Add every message."""
