@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tsim_core.errors import ConfigError
-from tsim_core.fusion import FusedRanking, TurnTable, rank_fused
+from tsim_core.fusion import LENT_TO_TURNS, FusedRanking, TurnTable, rank_fused
 from tsim_core.index.lexical import LexicalIndex, Matches
 from tsim_core.lexical import hashed_terms
 from tsim_core.ranking import RankedEpisode
@@ -68,7 +68,10 @@ def test_every_episode_is_ranked_and_evidence_sums_to_its_score(
     assert all(a.score >= b.score - 1e-4 for a, b in itertools.pairwise(ranked))
     for r in ranked:
         assert r.score == pytest.approx(sum(r.evidence.values()), abs=1e-6)
-        assert r.score == pytest.approx(max(r.turn_scores.values()), abs=1e-4)  # none of these is long
+        lent = r.evidence["adjacent"]
+        assert lent >= 0
+        best = r.score - (1 - LENT_TO_TURNS) * lent  # none of these episodes is long
+        assert best == pytest.approx(max(r.turn_scores.values()), abs=1e-4)
         assert sorted(r.turn_scores) == [row for row, episode in enumerate(episodes) if episode == r.episode]
 
 
@@ -164,6 +167,24 @@ def test_a_long_episode_lends_its_turns_little() -> None:
         scores = {row: s for r in ranked for row, s in r.turn_scores.items()}
         gaps.append(scores[1] - scores[2])
     assert gaps[0] > gaps[1] > 0
+
+
+def test_episodes_beside_one_that_stands_out_come_next() -> None:
+    texts = ["rain"] * 7
+    texts[3] = "kiosk"
+    ranked = rank(texts, list(range(7)), "kiosk", config=FusedRanking(neighbour=0))
+    assert ranked[0].episode == 3
+    assert {r.episode for r in ranked[1:3]} == {2, 4}
+    assert {r.episode for r in ranked[3:5]} == {1, 5}
+    assert ranked[-1].evidence["adjacent"] == 0
+
+
+def test_nothing_is_lent_to_another_thread() -> None:
+    texts = ["rain", "kiosk", "rain", "rain", "rain", "rain"]
+    turns = table(texts, list(range(6)))
+    turns.thread_of_row = np.array([0, 0, 1, 1, 1, 1])
+    ranked = rank_fused(np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
+    assert {r.episode for r in ranked if r.evidence["adjacent"] > 0} == {0, 1}
 
 
 def test_ties_go_to_the_newer_episode() -> None:

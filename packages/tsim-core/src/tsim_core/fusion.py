@@ -41,6 +41,8 @@ class FusedRanking:
         compact: Tokens up to which an episode's evidence counts in full for each of its turns; in a longer one it is
             spread thin.
         speaker: Added to the turns of a speaker whom the query names.
+        adjacent: How much of what an episode stands out by is lent to the ones before and after it, and the square of
+            it to the next but one: what a cut has parted is still found together.
         neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
         idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
         k1: Saturation of BM25.
@@ -54,6 +56,7 @@ class FusedRanking:
     episode_raw: float = 0.5
     compact: float = 400
     speaker: float = 2.5
+    adjacent: float = 0.5
     neighbour: float = 0.4
     idf_power: float = 2.0
     k1: float = 1.2
@@ -63,7 +66,7 @@ class FusedRanking:
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ConfigError(f"{field.name} {getattr(self, field.name)}: expected at least 0")
-        for name in ("neighbour", "b"):
+        for name in ("adjacent", "neighbour", "b"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} {getattr(self, name)}: expected 0 to 1")
         if self.raw + self.context + self.lexical + self.episode_lexical + self.episode_raw == 0:
@@ -160,8 +163,8 @@ def rank_fused(
 ) -> list[RankedEpisode]:
     """Rank episodes, best first; those of several threads jointly.
 
-    The score of an episode is its own evidence plus that of its best turn; the score of a turn, by which it is chosen
-    under a budget, is its own evidence plus its share of the episode's.
+    The score of an episode is its own evidence, that of its best turn and what its neighbours lend. The score of a
+    turn, by which it is chosen under a budget, is its own evidence plus its share of the episode's.
 
     Args:
         cosines: Cosine of the query to each turn; anything for blank turns, shape (n,).
@@ -206,8 +209,11 @@ def rank_fused(
     turn_scores = np.sum(list(of_turns.values()), axis=0)
     episode_scores = np.sum(list(of_episodes.values()), axis=0)
     totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
+    of_episodes["adjacent"] = _lent(totals, turns, config.adjacent)
+    totals = totals + of_episodes["adjacent"]
     sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
-    shares = episode_scores * np.minimum(1, config.compact / np.maximum(sizes, 1))
+    shares = episode_scores + LENT_TO_TURNS * of_episodes["adjacent"]
+    shares *= np.minimum(1, config.compact / np.maximum(sizes, 1))
     ranked = []
     for episode in np.lexsort((-np.arange(len(totals)), -totals))[:most].tolist():
         rows = turns.rows(episode)
@@ -233,6 +239,21 @@ def _z(values: Scores, where: NDArray[np.bool_] | None = None) -> Scores:
 
 REACH = 5
 """Turns on each side that make up a context."""
+LENT_TO_TURNS = 0.25
+"""Share of what its neighbours lend to an episode that reaches its turns: which of them is meant, nobody knows."""
+
+
+def _lent(totals: Scores, turns: TurnTable, adjacent: float) -> Scores:
+    """What episodes lend to those around them in their thread, by number: the most that one of them offers."""
+    excess = np.maximum(totals - np.median(totals), 0)
+    lent = np.zeros_like(totals)
+    thread = None if turns.thread_of_row is None else turns.thread_of_row[turns.order[turns.starts[:-1]]]
+    for distance in range(1, min(2, len(totals) - 1) + 1):
+        offer = np.float32(adjacent**distance) * excess
+        same = True if thread is None else thread[distance:] == thread[:-distance]
+        lent[distance:] = np.maximum(lent[distance:], offer[:-distance] * same)
+        lent[:-distance] = np.maximum(lent[:-distance], offer[distance:] * same)
+    return lent
 
 
 def _in_context(scores: Scores, turns: TurnTable, decay: float) -> Scores:
