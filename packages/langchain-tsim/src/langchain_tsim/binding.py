@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from typing import Any
@@ -48,21 +48,32 @@ class Binding:
         """
         return self.memory.thread(*resolve_scope(self.scope, sources))
 
-    def recall(self, query: str, sources: Sequence[Source] = (), **options: Any) -> Recall:
-        """Recall from the scope; ``options`` are those of `Thread.recall`."""
+    def recall(self, query: str, sources: Sequence[Source] = (), shown: Collection[str] = (), **options: Any) -> Recall:
+        """Recall from the scope.
+
+        Args:
+            query: What to look for.
+            sources: Where ids are.
+            shown: Ids of turns of the thread that the prompt holds anyway.
+            options: Those of `Thread.recall`.
+        """
         embedder = self.memory.embedder
         if isinstance(embedder, LangChainEmbedder) and query.strip() and options.get("query_vector") is None:
             options["query_vector"] = embedder.embed_query(query)
         if self.recall_scope is None:
-            return self.thread(sources).recall(query, **options)
-        return self.memory.recall(query, prefix=resolve_scope(self.recall_scope, sources), **options)
+            return self.thread(sources).recall(query, exclude=shown, **options)
+        exclude = {self.thread(sources).name: shown} if shown else None
+        prefix = resolve_scope(self.recall_scope, sources)
+        return self.memory.recall(query, prefix=prefix, exclude=exclude, **options)
 
-    async def arecall(self, query: str, sources: Sequence[Source] = (), **options: Any) -> Recall:
+    async def arecall(
+        self, query: str, sources: Sequence[Source] = (), shown: Collection[str] = (), **options: Any
+    ) -> Recall:
         """Async twin of `recall`."""
         embedder = self.memory.embedder
         if isinstance(embedder, LangChainEmbedder) and query.strip():
             options["query_vector"] = await embedder.aembed_query(query)
-        return await asyncio.to_thread(self.recall, query, sources, **options)
+        return await asyncio.to_thread(self.recall, query, sources, shown, **options)
 
 
 def given(**options: Any) -> dict[str, Any]:

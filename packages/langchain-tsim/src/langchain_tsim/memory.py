@@ -52,7 +52,7 @@ class TSIMMemory(BaseMemory):
         exclude_input_keys: Inputs that are not what the user says, for the guess.
         return_messages: Give the prompt messages (for a ``MessagesPlaceholder``) rather than text.
         recent_turns: How many of the thread's last turns are handed along verbatim, as a buffer memory does. A tool's
-            answer comes with its call.
+            answer comes with its call. They are not recalled once more.
         k: Most episodes; the configuration's value when None.
         max_tokens: Most estimated tokens of what is recalled, recent turns not counted; the configuration's value when
             None.
@@ -105,22 +105,26 @@ class TSIMMemory(BaseMemory):
             Text, or new messages with `return_messages`; empty when there is nothing.
         """
         query, sources = self._query(inputs), self._sources(inputs)
-        recall = self._binding.recall(query, sources, **given(k=self.k, max_tokens=self.max_tokens))
-        return self._variables(recall, self._recent(self._binding.thread(sources)))
+        recent = self._recent(self._binding.thread(sources))
+        recall = self._binding.recall(query, sources, _ids(recent), **self._limits())
+        return self._variables(recall, to_messages(recent))
 
     async def aload_memory_variables(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Async twin of `load_memory_variables`."""
         query, sources = self._query(inputs), self._sources(inputs)
-        recall = await self._binding.arecall(query, sources, **given(k=self.k, max_tokens=self.max_tokens))
         recent = await asyncio.to_thread(self._recent, self._binding.thread(sources))
-        return self._variables(recall, recent)
+        recall = await self._binding.arecall(query, sources, _ids(recent), **self._limits())
+        return self._variables(recall, to_messages(recent))
+
+    def _limits(self) -> dict[str, Any]:
+        return given(k=self.k, max_tokens=self.max_tokens)
 
     def _query(self, inputs: Mapping[str, Any]) -> str:
         said = [m for m in self._said(inputs) if isinstance(m, HumanMessage)]
         return message_text(said[-1]) if said else ""
 
-    def _recent(self, thread: Thread) -> list[BaseMessage]:
-        return to_messages(whole_tail(thread.turns(), self.recent_turns)) if self.recent_turns else []
+    def _recent(self, thread: Thread) -> list[Turn]:
+        return whole_tail(thread.turns(), self.recent_turns) if self.recent_turns else []
 
     def _variables(self, recall: Recall, recent: list[BaseMessage]) -> dict[str, Any]:
         if self.return_messages:
@@ -189,6 +193,10 @@ class TSIMMemory(BaseMemory):
         if key not in outputs:
             raise KeysError(f"output_key={key!r} is not among the outputs: {sorted(outputs)}")
         return outputs[key]
+
+
+def _ids(turns: Iterable[Turn]) -> list[str]:
+    return [turn.id for turn in turns if turn.id]
 
 
 def _guess(kind: str, values: Mapping[str, Any], exclude: Iterable[str], names: Iterable[str]) -> str:

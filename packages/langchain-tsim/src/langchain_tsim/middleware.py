@@ -99,13 +99,15 @@ class TSIMMiddleware(AgentMiddleware[TSIMState, Any, Any]):
     # recall
 
     def before_agent(self, state: TSIMState, runtime: Runtime[Any]) -> dict[str, Any]:
-        """Recall for what the user said last."""
-        recall = self._binding.recall(_question(state["messages"]), _sources(runtime), **self._limits)
+        """Recall for what the user said last, without what the agent's messages hold."""
+        question, shown = _asked(state["messages"])
+        recall = self._binding.recall(question, _sources(runtime), shown, **self._limits)
         return {"tsim_recall": recall.text}
 
     async def abefore_agent(self, state: TSIMState, runtime: Runtime[Any]) -> dict[str, Any]:
         """Async twin of `before_agent`."""
-        recall = await self._binding.arecall(_question(state["messages"]), _sources(runtime), **self._limits)
+        question, shown = _asked(state["messages"])
+        recall = await self._binding.arecall(question, _sources(runtime), shown, **self._limits)
         return {"tsim_recall": recall.text}
 
     def wrap_model_call(
@@ -165,9 +167,10 @@ class TSIMMiddleware(AgentMiddleware[TSIMState, Any, Any]):
         logger.warning("The run was not written to memory; the next write catches up: %s", error, exc_info=error)
 
 
-def _question(messages: list[AnyMessage]) -> str:
-    """What the user said last."""
-    return next((message_text(m) for m in reversed(messages) if isinstance(m, HumanMessage)), "")
+def _asked(messages: list[AnyMessage]) -> tuple[str, list[str]]:
+    """What the user said last, and the ids of the messages: the model sees them anyway."""
+    question = next((message_text(m) for m in reversed(messages) if isinstance(m, HumanMessage)), "")
+    return question, [m.id for m in messages if m.id]
 
 
 def _sources(runtime: Runtime[Any]) -> list[Source]:

@@ -215,6 +215,16 @@ class TestRecentTurns:
         text = ours.load_memory_variables({"input": "violin"})["history"]
         assert text.endswith(f"Ann: {CAT}\nBot: ok")
 
+    def test_they_are_not_recalled_once_more(self, memory: EpisodicMemory) -> None:
+        ours = TSIMMemory(memory=memory, scope=("a", "1"), recall_scope="a", recent_turns=2)
+        memory.thread("a", "0").add("user", "Another cat sleeps in the yard.")
+        for n in range(2):
+            ours.save_context({"input": f"The cat of day {n} sleeps."}, {"output": f"ok {n}"})
+        text = ours.load_memory_variables({"input": "cat sleeps"})["history"]
+        assert text.count("The cat of day 1 sleeps.") == 1
+        assert text.count("The cat of day 0 sleeps.") == 1
+        assert "yard" in text
+
     def test_tools_answers_come_with_their_call(self, memory: EpisodicMemory) -> None:
         ours = TSIMMemory(memory=memory, scope="a", recent_turns=2, return_messages=True, input_key="messages")
         call = calls(("look", {"at": "cat"}))

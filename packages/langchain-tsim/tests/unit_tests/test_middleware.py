@@ -105,6 +105,15 @@ class TestRecall:
         agent(memory, model).invoke(ask("hello"), run("new"))
         assert [m.type for m in model.prompts[0]] == ["human"]
 
+    def test_what_the_messages_hold_is_not_recalled(self, stored: EpisodicMemory) -> None:
+        model = scripted("Oh?", "In the red basket.")
+        ours = agent(stored, model, checkpointer=InMemorySaver())
+        ours.invoke(ask("I heard that the cat sleeps a lot."), run("new"))
+        ours.invoke(ask("Where does the cat sleep?"), run("new"))
+        system = str(model.prompts[-1][0].content)
+        assert CAT in system
+        assert "a lot" not in system
+
     def test_an_own_system_prompt(self, stored: EpisodicMemory) -> None:
         model = scripted("Ja.")
         agent(stored, model, ours={"system_prompt": "Früher: {recall}"}).invoke(ask("cat?"), run("new"))
