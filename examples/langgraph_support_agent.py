@@ -7,13 +7,10 @@ each step.
 
     python examples/langgraph_support_agent.py
     TSIM_MODEL=openai:gpt-5-mini python examples/langgraph_support_agent.py
-    langgraph dev --config examples/langgraph.json        # the same graph, as `support`
 """
 
 from __future__ import annotations
 
-import os
-from functools import cache
 from typing import Any
 
 from langchain_model import chat_model
@@ -38,13 +35,6 @@ def build(memory: EpisodicMemory, *replies: str) -> StateGraph[State]:
     builder.add_node(model)
     builder.add_edge(START, "model")
     return add_memory(builder, memory, model_node="model", exclude_messages=True)
-
-
-@cache
-def make_graph() -> Any:
-    """The graph for the LangGraph CLI, which brings the checkpointer and the thread's id. One memory for all runs."""
-    memory = EpisodicMemory(os.environ.get("TSIM_STORE", ":memory:"))
-    return build(memory, *["This is the scripted model: set TSIM_MODEL for a real one."] * 100).compile()
 
 
 def main() -> None:

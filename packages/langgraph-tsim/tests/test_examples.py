@@ -56,14 +56,14 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_example_is_run() -> None:
-    assert {path.stem for path in EXAMPLES.glob("langgraph_*.py")} == set(PRINTED)
+    assert {path.stem for path in EXAMPLES.glob("langgraph_*.py")} == {*PRINTED, "langgraph_server"}
 
 
-def test_what_langgraph_json_names_is_a_graph_with_one_memory_for_all_runs() -> None:
+def test_what_langgraph_json_names_is_a_graph_that_remembers() -> None:
     config = json.loads((EXAMPLES / "langgraph.json").read_text())
     for reference in config["graphs"].values():
         path, name = reference.split(":")
-        make = runpy.run_path(str(EXAMPLES / path))[name]
-        make().invoke(said("My dog is called Rex"), run_of("t1"))
-        state = make().invoke(said("How is my dog called?"), run_of("t2"))
+        graph = runpy.run_path(str(EXAMPLES / path))[name]
+        graph.invoke(said("My dog is called Rex"), run_of("t1"))
+        state = graph.invoke(said("How is my dog called?"), run_of("t2"))
         assert "My dog is called Rex" in state["memory_context"]
