@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
+import langchain_classic.chains  # noqa: F401 - it sets warning filters when it is imported: before a test's own
 import pytest
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
@@ -39,6 +41,18 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         alice, bob = out.split("BOB")
         assert "gluten" not in alice
         assert "nuts" not in bob
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LangChain calls its chains deprecated
+def test_the_readme(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    (code,) = re.findall(r"```python\n(.*?)```", (Path(__file__).parents[2] / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "readme.py").write_text(code)
+    names = runpy.run_path(str(tmp_path / "readme.py"))
+    names["monday"].memory.close()
+    names["friday"].memory.close()
+    said = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("[1]")]
+    assert [f"# {line}" for line in said] == re.findall(r"^# (?!\[1\]).*", code, re.MULTILINE)
 
 
 def test_any_real_model_by_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
