@@ -12,6 +12,13 @@ from mkdocs.structure.files import File
 RESULTS = Path(__file__).resolve().parent / "results"
 FILES = sorted(RESULTS.glob("*.json"))
 
+PICTURES = """
+
+![Recall by token budget, a line for each memory.](pictures/budget-light.svg#only-light)
+![The same picture for dark pages.](pictures/budget-dark.svg#only-dark)
+
+"""
+
 NONE_YET = """# Results
 
 This checkout holds no results files. `scale-qa run` writes them, and this page is made from what lies in
@@ -32,7 +39,9 @@ def on_files(files: Any, config: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         page, plots = Path(folder) / "results.md", Path(folder) / "plots"
         write_report([read_results(file) for file in FILES], page, plots)
-        files.append(File.generated(config, "results.md", content=page.read_text(encoding="utf-8")))
+        title, rest = page.read_text(encoding="utf-8").split("\n", 1)
+        pictures = PICTURES if (RESULTS.parent / "pictures" / "budget-light.svg").exists() else ""
+        files.append(File.generated(config, "results.md", content=title + pictures + rest))
         for plot in plots.glob("*.svg"):
             files.append(File.generated(config, f"plots/{plot.name}", content=plot.read_text(encoding="utf-8")))
     return files

@@ -38,6 +38,9 @@ def pages() -> dict[str, str]:
         parts.append(f"## `{name}`" if path in found or page == "llama-index.md" else "")
         parts += [f"::: {name}.{n}" for n in names]
         found[path] = "\n\n".join(part for part in parts if part) + "\n"
+    names = ("MemorySystem", "Unit", "Resources", "Footprint")
+    systems = [f"::: scale_qa.systems.base.{name}" for name in names]
+    found["reference/scale-qa.md"] = "\n\n".join(["# SCALE-QA: a memory to measure", *systems]) + "\n"
     settings = [f"::: {name}" for name in CONFIG]
     found["reference/settings.md"] = "\n\n".join(["# Settings", SETTINGS, *settings]) + "\n"
     return found
