@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
@@ -41,6 +42,7 @@ def rank(
     allowed: np.ndarray | None = None,
 ) -> list[RankedEpisode]:
     return rank_fused(
+        query,
         np.array(cosines or [0.0] * len(texts), dtype=np.float32),
         matches_of(texts, query),
         table(texts, episodes, speakers),
@@ -128,7 +130,7 @@ def test_context_does_not_cross_threads() -> None:
     texts = ["rain", "kiosk", "rain", "rain", "rain", "rain"]
     turns = table(texts, [0, 0, 1, 1, 1, 1])
     turns.thread_of_row = np.array([0, 0, 1, 1, 1, 1])
-    ranked = rank_fused(np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
+    ranked = rank_fused("kiosk", np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
     scores = {row: s for r in ranked for row, s in r.turn_scores.items()}
     assert scores[2] == pytest.approx(scores[5])
     assert scores[0] > scores[2]
@@ -142,6 +144,22 @@ def test_who_is_named_is_who_spoke() -> None:
     }
     assert scores[1] > scores[3]
     assert rank(texts, [0] * 4, "kiosk of Ann and Bob", speakers=speakers)[0].evidence["speaker"] == 0
+
+
+def test_a_time_that_the_query_names_finds_its_turns() -> None:
+    texts = ["kiosk rain", "rain", "kiosk rain", "rain", "kiosk rain", "rain"]
+    turns = table(texts, [0, 0, 1, 1, 2, 2])
+    day = 86400.0
+    turns.timestamps = np.array([0, 0, 60, 60, 90, 90]) * day + datetime(2024, 1, 1, tzinfo=UTC).timestamp()
+
+    def best(query: str) -> int:
+        cosines = np.zeros(6, np.float32)
+        return rank_fused(query, cosines, matches_of(texts, query), turns, FusedRanking(adjacent=0))[0].episode
+
+    assert best("kiosk in January") == 0
+    assert best("kiosk last March") == 1
+    assert best("kiosk on 31 March 2024") == 2
+    assert best("kiosk a year ago") == best("kiosk")
 
 
 def test_roles_name_nobody() -> None:
@@ -183,7 +201,7 @@ def test_nothing_is_lent_to_another_thread() -> None:
     texts = ["rain", "kiosk", "rain", "rain", "rain", "rain"]
     turns = table(texts, list(range(6)))
     turns.thread_of_row = np.array([0, 0, 1, 1, 1, 1])
-    ranked = rank_fused(np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
+    ranked = rank_fused("kiosk", np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
     assert {r.episode for r in ranked if r.evidence["adjacent"] > 0} == {0, 1}
 
 

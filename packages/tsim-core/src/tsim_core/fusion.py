@@ -23,6 +23,7 @@ from tsim_core.index.lexical import Matches, Scores
 from tsim_core.lexical import Terms, hashed_terms
 from tsim_core.ranking import RankedEpisode
 from tsim_core.segmentation import MODEL_ROLES, USER_ROLES
+from tsim_core.timespans import closeness, named_spans
 
 NO_NAMES = USER_ROLES | MODEL_ROLES | {"system", "tool", "developer", "function"}
 """Roles that do not name anybody."""
@@ -41,6 +42,7 @@ class FusedRanking:
         compact: Tokens up to which an episode's evidence counts in full for each of its turns; in a longer one it is
             spread thin.
         speaker: Added to the turns of a speaker whom the query names.
+        time: Added to the turns of a time that the query names; to those around it, less.
         adjacent: How much of what an episode stands out by is lent to the ones before and after it, and the square of
             it to the next but one: what a cut has parted is still found together.
         neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
@@ -56,6 +58,7 @@ class FusedRanking:
     episode_raw: float = 0.5
     compact: float = 400
     speaker: float = 2.5
+    time: float = 3.0
     adjacent: float = 0.5
     neighbour: float = 0.4
     idf_power: float = 2.0
@@ -154,6 +157,7 @@ class TurnTable:
 
 
 def rank_fused(
+    query: str,
     cosines: Scores,
     matches: Matches,
     turns: TurnTable,
@@ -167,6 +171,7 @@ def rank_fused(
     turn, by which it is chosen under a budget, is its own evidence plus its share of the episode's.
 
     Args:
+        query: What is asked. Times that it names are read from it, as seen from the newest turn.
         cosines: Cosine of the query to each turn; anything for blank turns, shape (n,).
         matches: Where the terms of the query occur in those turns.
         turns: The turns.
@@ -179,7 +184,7 @@ def rank_fused(
     """
     if allowed is not None:
         table, rows, episodes = turns.restricted(allowed)
-        found = rank_fused(cosines[rows], matches.restricted(allowed), table, config, most)
+        found = rank_fused(query, cosines[rows], matches.restricted(allowed), table, config, most)
         return [
             RankedEpisode(
                 int(episodes[r.episode]), r.evidence, {int(rows[i]): score for i, score in r.turn_scores.items()}
@@ -199,6 +204,7 @@ def rank_fused(
         "context": config.context * _z(_in_context(cosine, turns, config.neighbour), spoken),
         "lexical": config.lexical * _z(_in_context(bm25, turns, config.neighbour), spoken),
         "speaker": config.speaker * speakers,
+        "time": config.time * _times(query, turns),
     }
     means = _episode_means(cosines, spoken, turns)
     units = matches.by_unit(turns.episode_of_row, turns.episodes)
@@ -277,6 +283,12 @@ def _episode_means(cosines: Scores, spoken: NDArray[np.bool_], turns: TurnTable)
     means: Scores = np.full(turns.episodes, np.nan, dtype=np.float32)
     means[count > 0] = total[count > 0] / count[count > 0]
     return means
+
+
+def _times(query: str, turns: TurnTable) -> Scores:
+    """How close each turn is to the times that a query names."""
+    known = turns.timestamps[~np.isnan(turns.timestamps)]
+    return closeness(turns.timestamps, named_spans(query, float(known.max())) if len(known) else [])
 
 
 def _speakers(terms: Terms, turns: TurnTable) -> tuple[Scores, Terms]:

@@ -157,6 +157,7 @@ def recall_from(
         ranked = _published(joint, vector, config.ranking, filter_)[:candidates]
     else:
         ranked = rank_fused(
+            query,
             joint.cosines(vector),
             joint.matches(query),
             joint.table,
