@@ -33,7 +33,8 @@ CREATE TABLE threads (  -- AUTOINCREMENT: a number is never reused, so nobody ta
   state TEXT NOT NULL);
 CREATE TABLE turns (
   key INTEGER PRIMARY KEY, live INTEGER NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, speaker TEXT,
-  timestamp TEXT, tokens REAL NOT NULL, digest INTEGER NOT NULL, content INTEGER NOT NULL, terms BLOB NOT NULL, text NOT NULL, metadata TEXT);
+  timestamp TEXT, tokens REAL NOT NULL, digest INTEGER NOT NULL, content INTEGER NOT NULL, terms BLOB NOT NULL,
+  text NOT NULL, metadata TEXT);
 CREATE UNIQUE INDEX turns_id ON turns (key >> 32, id);
 CREATE INDEX turns_digest ON turns (digest);
 CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
