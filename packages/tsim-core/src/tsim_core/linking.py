@@ -1,23 +1,29 @@
-"""Which earlier episode a segment continues: a topic that comes back after an interruption is one episode."""
+"""Which earlier episode a segment continues: a topic that comes back after an interruption stays one episode.
+
+A segment is compared with the most recently active episodes. How likely it continues the last one, the one before that
+and so on, or none, is learned along the thread; so is how alike unrelated segments are.
+"""
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tsim_core.cues import opening_evidence
 from tsim_core.embedding import Vectors
 from tsim_core.errors import ConfigError
-from tsim_core.segmentation import ClosedSegment, Fetch, SegTurn
-from tsim_core.similarity import Spread, likeness, likenesses, log_odds, scatter
+from tsim_core.scale import MINILM, Scale
+from tsim_core.segmentation import USER_ROLES, ClosedSegment, Fetch, SegTurn
+from tsim_core.similarity import FLOOR, Reservoir, Spread, likeness, log_odds, representatives
 
-KEPT = 8  # turns that stand for an episode: its first and its last ones
-NULL_SIZE = 32  # earlier episodes that the null distribution is drawn from
-NULL_PRIOR, SAME_PRIOR, RATE_PRIOR = 20.0, 20.0, 10.0  # weights of what is assumed at the start
-FLOOR = 1e-4  # of a variance
+KEPT = 8  # turns that stand for an episode
+NULL_SIZE = 32  # segments that the null distribution is drawn from
+NULL_PRIOR, SAME_PRIOR, RATE_PRIOR = 20.0, 20.0, 10.0  # weights of the assumptions, in observations
 
 
 @dataclass(frozen=True)
@@ -26,47 +32,58 @@ class Linking:
 
     Attributes:
         reach: Number of the most recently active episodes that a segment may continue.
-        link_probability: Probability of being one topic from which on a segment joins an episode.
+        link_probability: Probability above which a segment joins an episode.
         link_rate: Assumed share of segments that continue an episode, until the thread shows its own.
-        max_tokens: Estimated tokens that a linked episode holds at most.
-        null: Assumed mean and standard deviation of the similarity of unrelated segments.
-        same: The same for segments of one topic.
+        max_episode_tokens: Estimated tokens that linking makes an episode hold at most.
+        unlinked: Assumed mean and standard deviation of the likeness of unrelated segments, until the thread shows its own;
+            0 and 1 as in `CalibratedSegmentation`.
+        linked: The same for segments of one episode.
     """
 
     reach: int = 4
     link_probability: float = 0.5
     link_rate: float = 0.2
-    max_tokens: float = 2400
-    null: tuple[float, float] = (0.18, 0.10)
-    same: tuple[float, float] = (0.50, 0.14)
+    max_episode_tokens: float = 2400
+    unlinked: tuple[float, float] = (0.2, 0.25)
+    linked: tuple[float, float] = (0.95, 0.35)
 
     def __post_init__(self) -> None:
         if self.reach < 1:
-            raise ConfigError(f"reach {self.reach}: expected at least 1; use linking=None for an episode a segment")
+            raise ConfigError(f"reach {self.reach}: expected at least 1; linking=None makes every segment an episode")
+        if self.max_episode_tokens <= 0:
+            raise ConfigError(f"max_episode_tokens {self.max_episode_tokens}: expected a positive number")
         for name, value in (("link_probability", self.link_probability), ("link_rate", self.link_rate)):
             if not 0 < value < 1:
                 raise ConfigError(f"{name} {value}: expected a probability between 0 and 1, both excluded")
-        if self.null[1] <= 0 or self.same[1] <= 0 or self.same[0] <= self.null[0]:
+        if self.unlinked[1] <= 0 or self.linked[1] <= 0 or self.linked[0] <= self.unlinked[0]:
             raise ConfigError(
-                f"null {self.null} and same {self.same}: a spread is positive, and same has the higher mean"
+                f"unlinked {self.unlinked}, linked {self.linked}: a spread is positive, and linked has the higher mean"
             )
 
 
-@dataclass
-class Known:
-    """An episode that may be continued, or that unrelated ones are drawn from.
+@dataclass(frozen=True)
+class Group:
+    """A segment, or the episode that it became part of.
 
     Attributes:
-        start: Position of its first turn: its identity.
+        start: Position of the first turn: the identity of an episode.
         tokens: Estimated tokens.
         speaks: Positions of the turns that stand for it.
-        vectors: Their vectors, shape (n, d).
+        vectors: Their vectors, shape (n, d); None where no turn has one.
     """
 
     start: int
     tokens: float
-    speaks: list[int] = field(default_factory=list)
-    vectors: Vectors | None = None
+    speaks: tuple[int, ...]
+    vectors: Vectors | None
+
+    def joined(self, other: Group) -> Group:
+        """This episode with another segment at its end."""
+        if self.vectors is None or other.vectors is None:
+            speaks, vectors = self.speaks + other.speaks, other.vectors if self.vectors is None else self.vectors
+        else:
+            speaks, vectors = self.speaks + other.speaks, np.concatenate([self.vectors, other.vectors])
+        return _standing(self.start, self.tokens + other.tokens, speaks, vectors)
 
 
 class Linker:
@@ -74,16 +91,20 @@ class Linker:
 
     Args:
         config: Settings.
+        scale: What the embedder's similarities mean.
     """
 
-    def __init__(self, config: Linking) -> None:
+    def __init__(self, config: Linking, scale: Scale = MINILM) -> None:
         self.config = config
-        self._null = Spread(config.null[0], config.null[1] ** 2, NULL_PRIOR)
-        self._same = Spread(config.same[0], config.same[1] ** 2, SAME_PRIOR)
-        self._rate = [RATE_PRIOR * config.link_rate, RATE_PRIOR * (1 - config.link_rate)]
-        self._recent: list[Known] = []  # the last active one at the end
-        self._reservoir: list[Known] = []
-        self._seen = 0
+        null, same = scale.spread(config.unlinked), scale.spread(config.linked)
+        self._null = Spread(null[0], null[1] ** 2, NULL_PRIOR)
+        self._same = Spread(same[0], same[1] ** 2, SAME_PRIOR)
+        # Weights of continuing no episode, the last active one, the one before, ...
+        each = RATE_PRIOR * config.link_rate / config.reach
+        self._ranks = [RATE_PRIOR * (1 - config.link_rate), *[each] * config.reach]
+        self._recent: list[Group] = []  # the last active one at the end
+        self._strength: float | None = None  # of the cut that ended the last segment
+        self._reservoir = Reservoir(NULL_SIZE)
 
     def assign(self, segment: ClosedSegment, turns: Sequence[SegTurn]) -> int | None:
         """Decide where a closed segment belongs, and remember it.
@@ -95,100 +116,93 @@ class Linker:
         Returns:
             Start of the first segment of the episode that it continues; None where it opens a new one.
         """
-        new = _known(segment, turns)
-        best, probability = self._best(new)
+        new = _group(segment, turns)
+        values = self._values(new)
+        shares = self._shares(values, turns)
+        self._strength = segment.strength
         if new.vectors is not None:
-            far = [
-                k.vectors for k in self._reservoir if k.vectors is not None and all(k is not r for r in self._recent)
-            ]
-            for value in likenesses(new.vectors, far):
+            for value in self._reservoir.compare(new.vectors, lag=self.config.reach):
                 self._null.add(value)
-            self._rate[0] += probability
-            self._rate[1] += 1 - probability
-        if best is not None and probability > self.config.link_probability:
-            known = self._recent.pop(best)
-            joined = _merge(known, new)
-            self._recent.append(joined)
-            self._reservoir = [joined if k.start == joined.start else k for k in self._reservoir]
-            return joined.start
-        self._recent.append(new)
-        del self._recent[: -self.config.reach]
-        if new.vectors is not None:
-            if len(self._reservoir) < NULL_SIZE:
-                self._reservoir.append(new)
-            else:
-                slot = scatter(self._seen) % (self._seen + 1)
-                if slot < NULL_SIZE:
-                    self._reservoir[slot] = new
-            self._seen += 1
-        return None
+            self._reservoir.offer(new.speaks, new.vectors)
+            for rank, share in shares.items():
+                self._ranks[rank] += share
+                if rank:
+                    self._same.add(values[rank], share)
+        rank = max(shares, key=lambda r: (shares[r], -r))
+        if rank == 0 or shares[rank] <= self.config.link_probability:
+            self._recent = [*self._recent, new][-self.config.reach :]
+            return None
+        joined = self._recent.pop(-rank).joined(new)
+        self._recent.append(joined)
+        return joined.start
+
+    def guesses(self, tail: Sequence[tuple[ClosedSegment, Sequence[SegTurn]]]) -> list[int | None]:
+        """What `assign` would say of segments that are not final yet, in order. Changes nothing."""
+        twin = copy.copy(self)
+        twin._null, twin._same = copy.copy(self._null), copy.copy(self._same)
+        twin._ranks, twin._recent, twin._reservoir = list(self._ranks), list(self._recent), copy.copy(self._reservoir)
+        return [twin.assign(segment, turns) for segment, turns in tail]
 
     def guess(self, segment: ClosedSegment, turns: Sequence[SegTurn]) -> int | None:
-        """What `assign` would say now, about a segment that is still open. Changes nothing."""
-        best, probability = self._best(_known(segment, turns))
-        if best is None or probability <= self.config.link_probability:
-            return None
-        return self._recent[best].start
+        """`guesses` for a single segment."""
+        return self.guesses([(segment, turns)])[0]
 
-    def _best(self, new: Known) -> tuple[int | None, float]:
-        if new.vectors is None:
-            return None, 0.0
+    def _values(self, new: Group) -> dict[int, float]:
+        """Likeness with the episodes that it may continue, by rank: 1 for the last active one."""
+        values = {}
+        for rank, known in enumerate(reversed(self._recent), start=1):
+            if new.vectors is None or known.vectors is None:
+                continue
+            if known.tokens + new.tokens <= self.config.max_episode_tokens:
+                values[rank] = likeness(new.vectors, known.vectors)
+        return values
+
+    def _shares(self, values: dict[int, float], turns: Sequence[SegTurn]) -> dict[int, float]:
+        """Probability of each rank; 0 stands for a new episode."""
         same = (self._same.mean, max(self._same.variance, FLOOR))
         null = (self._null.mean, max(self._null.variance, FLOOR))
-        best, top = None, -math.inf
-        for i, known in enumerate(self._recent):
-            if known.vectors is None or known.tokens + new.tokens > self.config.max_tokens:
-                continue
-            value = likeness(new.vectors, known.vectors)
-            if value > top:
-                best, top = i, value
-        if best is None:
-            return None, 0.0
-        yes, no = self._rate
-        odds = log_odds(top, same, null) + math.log(yes / no)
-        return best, 1 / (1 + math.exp(-odds))
+        first = turns[0]
+        # A segment that begins like a reply or a reference back is no new topic.
+        weights = {0: self._ranks[0] * math.exp(opening_evidence(first.text, False, first.role not in USER_ROLES))}
+        for rank, value in values.items():
+            weights[rank] = self._ranks[rank] * math.exp(log_odds(value, same, null))
+        if 1 in weights and self._strength is not None:
+            weights[1] *= 1 - self._strength  # it was cut off the last one for a reason
+        total = sum(weights.values())
+        return {rank: weight / total for rank, weight in weights.items()}
 
     def state(self) -> dict[str, Any]:
-        """The state as JSON data: numbers and positions of turns."""
+        """The state as JSON data: numbers and positions of turns, no vectors and no text."""
         return {
             "null": self._null.values(),
             "same": self._same.values(),
-            "rate": list(self._rate),
-            "seen": self._seen,
-            "recent": [[k.start, k.tokens, list(k.speaks)] for k in self._recent],
-            "reservoir": [[k.start, k.tokens, list(k.speaks)] for k in self._reservoir],
+            "ranks": list(self._ranks),
+            "strength": self._strength,
+            "recent": [[group.start, group.tokens, list(group.speaks)] for group in self._recent],
+            "reservoir": self._reservoir.state(),
         }
 
     def restore(self, state: dict[str, Any], fetch: Fetch) -> None:
         """Continue exactly where `state` was taken."""
-        wanted = sorted({p for name in ("recent", "reservoir") for _, _, speaks in state[name] for p in speaks})
-        turns = fetch(wanted)
-        rows = {p: t.vector for p, t in turns.items() if t.vector is not None}
-        for spread, values in ((self._null, state["null"]), (self._same, state["same"])):
-            spread.mean, spread.variance, spread.count = values
-        self._rate, self._seen = list(state["rate"]), state["seen"]
-        recent: dict[int, Known] = {}
-        self._recent, self._reservoir = [], []
-        for name, target in (("recent", self._recent), ("reservoir", self._reservoir)):
-            for start, tokens, speaks in state[name]:
-                held = [p for p in speaks if p in rows]
-                known = Known(start, tokens, held, np.stack([rows[p] for p in held]) if held else None)
-                known = recent.setdefault(start, known)
-                target.append(known)
+        wanted = {p for _, _, speaks in state["recent"] for p in speaks} | set(Reservoir.positions(state["reservoir"]))
+        rows = {p: t.vector for p, t in fetch(sorted(wanted)).items() if t.vector is not None}
+        self._null.restore(state["null"])
+        self._same.restore(state["same"])
+        self._ranks, self._strength = list(state["ranks"]), state["strength"]
+        self._recent = []
+        for start, tokens, speaks in state["recent"]:
+            held = tuple(p for p in speaks if p in rows)
+            vectors = np.stack([rows[p] for p in held]) if held else None
+            self._recent.append(Group(start, tokens, held, vectors))
+        self._reservoir.restore(state["reservoir"], rows)
 
 
-def _known(segment: ClosedSegment, turns: Sequence[SegTurn]) -> Known:
-    rows = [(t.position, t.vector) for t in turns if t.vector is not None]
-    return _stand(segment.start, segment.tokens, rows)
-
-
-def _merge(known: Known, new: Known) -> Known:
-    rows = [row for k in (known, new) if k.vectors is not None for row in zip(k.speaks, k.vectors, strict=True)]
-    return _stand(known.start, known.tokens + new.tokens, rows)
-
-
-def _stand(start: int, tokens: float, rows: Sequence[tuple[int, Vectors]]) -> Known:
-    if len(rows) > KEPT:
-        rows = [*rows[: KEPT // 2], *rows[-(KEPT // 2) :]]
+def _group(segment: ClosedSegment, turns: Sequence[SegTurn]) -> Group:
+    rows = [(turn.position, turn.vector) for turn in turns if turn.vector is not None]
     vectors = np.stack([vector for _, vector in rows]) if rows else None
-    return Known(start, tokens, [position for position, _ in rows], vectors)
+    return _standing(segment.start, segment.tokens, tuple(position for position, _ in rows), vectors)
+
+
+def _standing(start: int, tokens: float, speaks: tuple[int, ...], vectors: Vectors | None) -> Group:
+    kept = representatives(len(speaks), KEPT)
+    return Group(start, tokens, tuple(speaks[i] for i in kept), None if vectors is None else vectors[kept])

@@ -1,23 +1,24 @@
-"""How alike two groups of turns are, and how alike unrelated and related groups are: a scale that fits any embedder."""
+"""How alike two groups of turns are, and what such a likeness says about their topics."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tsim_core.embedding import Vectors
 
-KEPT = 4  # vectors that stand for a group: its first and its last ones
+FLOOR = 1e-4  # of a variance
 
 
-def representatives(positions: Sequence[int]) -> list[int]:
-    """At most `KEPT` of a group's positions, the first half from its head and the rest from its tail."""
-    if len(positions) <= KEPT:
-        return list(positions)
-    return [*positions[: KEPT // 2], *positions[-(KEPT - KEPT // 2) :]]
+def representatives(size: int, kept: int = 4) -> list[int]:
+    """Which of ``size`` rows stand for all: at most ``kept``, half of them the first and half the last ones."""
+    if size <= kept:
+        return list(range(size))
+    return [*range(kept // 2), *range(size - (kept - kept // 2), size)]
 
 
 def likeness(a: Vectors, b: Vectors) -> float:
@@ -35,22 +36,22 @@ def likenesses(a: Vectors, groups: Sequence[Vectors]) -> list[float]:
     """`likeness` of ``a`` with each of several groups, in one product."""
     if not groups:
         return []
-    starts = np.cumsum([0, *(len(g) for g in groups[:-1])])
+    sizes = [len(group) for group in groups]
+    starts = np.cumsum([0, *sizes[:-1]])
     cosines = np.concatenate(groups) @ a.T
     towards = np.maximum.reduceat(cosines, starts, axis=0).mean(axis=1)
-    sizes = np.array([len(g) for g in groups])
-    back = np.add.reduceat(cosines.max(axis=1), starts) / sizes
+    back = np.add.reduceat(cosines.max(axis=1), starts) / np.array(sizes)
     return [float(x) for x in (towards + back) / 2]
 
 
 @dataclass
 class Spread:
-    """Running mean and variance that start from a prior and follow drift.
+    """Running mean and variance that start from an assumption and follow drift.
 
     Attributes:
         mean: Current mean.
         variance: Current variance.
-        count: Weight of what was seen so far, the prior included.
+        count: Weight of what was seen so far, the assumption included.
         cap: Weight that old values keep at most; beyond it they fade.
     """
 
@@ -60,7 +61,7 @@ class Spread:
     cap: float = 2000.0
 
     def add(self, value: float, weight: float = 1.0) -> None:
-        """Take one more value."""
+        """Take in a value."""
         self.count = min(self.count + weight, self.cap)
         share = weight / self.count
         delta = value - self.mean
@@ -71,17 +72,22 @@ class Spread:
         """As JSON data."""
         return [self.mean, self.variance, self.count]
 
+    def restore(self, values: Sequence[float]) -> None:
+        """Continue where `values` was taken."""
+        self.mean, self.variance, self.count = values
+
 
 def log_odds(value: float, same: tuple[float, float], other: tuple[float, float], limit: float = 6.0) -> float:
-    """Log-odds that a similarity stems from one topic and not from two, under two normal distributions.
+    """Log-odds that a likeness stems from one topic and not from two, under two normal distributions.
 
-    The tails are made monotone: beyond the point where the quotient of two normal densities turns back, it stays flat.
+    Where the quotient of the two densities would turn back far out in a tail, it stays flat: more alike never counts
+    less.
 
     Args:
-        value: The similarity.
+        value: The likeness.
         same: Mean and variance within a topic.
         other: Mean and variance across topics.
-        limit: Bound of the result, so that no single pair decides alone.
+        limit: Bound of the result, so that no pair decides alone.
     """
     (m1, v1), (m0, v0) = same, other
     if v1 != v0:
@@ -91,7 +97,55 @@ def log_odds(value: float, same: tuple[float, float], other: tuple[float, float]
     return max(-limit, min(limit, odds))
 
 
-def scatter(number: int) -> int:
+class Reservoir:
+    """A bounded, uniform sample of all groups offered so far. Deterministic.
+
+    Args:
+        size: Groups that it holds at most.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._offered = 0
+        self._held: list[tuple[int, list[int], Vectors]] = []  # number, positions, vectors
+
+    def __copy__(self) -> Reservoir:
+        twin = Reservoir(self._size)
+        twin._offered, twin._held = self._offered, list(self._held)
+        return twin
+
+    def offer(self, positions: Sequence[int], vectors: Vectors) -> None:
+        """Offer a group; every group so far is equally likely to be held (algorithm R)."""
+        entry = (self._offered, list(positions), vectors)
+        slot = len(self._held) if len(self._held) < self._size else _scatter(self._offered) % (self._offered + 1)
+        if slot < self._size:
+            self._held[slot : slot + 1] = [entry]
+        self._offered += 1
+
+    def compare(self, vectors: Vectors, lag: int = 0) -> list[float]:
+        """`likeness` with each group held that was offered at least ``lag`` groups before the next one."""
+        return likenesses(vectors, [held for number, _, held in self._held if number <= self._offered - lag])
+
+    def state(self) -> list[Any]:
+        """As JSON data: numbers and positions."""
+        return [self._offered, [[number, list(positions)] for number, positions, _ in self._held]]
+
+    @staticmethod
+    def positions(state: Sequence[Any]) -> Iterable[int]:
+        """Positions whose vectors `restore` needs."""
+        return (position for _, positions in state[1] for position in positions)
+
+    def restore(self, state: Sequence[Any], rows: Mapping[int, Vectors]) -> None:
+        """Continue where `state` was taken; what was forgotten since is left out."""
+        self._offered = state[0]
+        self._held = []
+        for number, positions in state[1]:
+            held = [p for p in positions if p in rows]
+            if held:
+                self._held.append((number, held, np.stack([rows[p] for p in held])))
+
+
+def _scatter(number: int) -> int:
     """A fixed pseudo-random 64-bit number for each integer (SplitMix64)."""
     z = (number + 1) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
