@@ -35,8 +35,8 @@ class Linking:
         link_probability: Probability above which a segment joins an episode.
         link_rate: Assumed share of segments that continue an episode, until the thread shows its own.
         max_episode_tokens: Estimated tokens that linking makes an episode hold at most.
-        unlinked: Assumed mean and standard deviation of the likeness of unrelated segments, until the thread shows its own;
-            0 and 1 as in `CalibratedSegmentation`.
+        unlinked: Assumed mean and standard deviation of the likeness of unrelated segments, until the thread
+            shows its own; 0 and 1 as in `CalibratedSegmentation`.
         linked: The same for segments of one episode.
     """
 
