@@ -158,7 +158,7 @@ def draw(folder: Path, name: str, picture: Callable[[Any, Palette], Figure], dat
 def similarity(run: Run, palette: Palette) -> Figure:
     """The similarity at each cut of the first hundred turns, and the threshold it fell below."""
     segments = [s for s in run.thread.segments() if s.end <= 110]
-    figure = Figure(figsize=(8, 3.9))
+    figure = Figure(figsize=(6.4, 3.6))
     axes = figure.subplots()
     for s in segments:
         if s.similarity is None or s.threshold is None:
@@ -179,10 +179,8 @@ def similarity(run: Run, palette: Palette) -> Figure:
     axes.plot([], [], "o", color=palette.good, label="similarity across the cut (larger: a clearer cut)")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=2, fontsize=10)
     axes.set_xlim(0, segments[-1].end + 1)
-    axes.set_xlabel(
-        "turn of the thread · along the bottom: its segments, in colour those of an episode that was resumed"
-    )
-    axes.xaxis.label.set_size(9.5)
+    axes.set_xlabel("turn of the thread (bottom: its segments; in colour: resumed episodes)")
+    axes.xaxis.label.set_size(10)
     axes.set_ylabel("similarity")
     return figure
 
@@ -197,7 +195,7 @@ def problem(run: Run, palette: Palette) -> Figure:
     for asked, ways in zip(run.requests, run.all_handed, strict=True):
         for name, ids in ways.items():
             counts[name] += set(asked["evidence"]) <= ids
-    figure = Figure(figsize=(8, 3.7))
+    figure = Figure(figsize=(6.4, 3.6))
     axes = figure.subplots()
     rows = list(handed)
     for row, name in enumerate(reversed(rows)):
@@ -211,10 +209,10 @@ def problem(run: Run, palette: Palette) -> Figure:
         axes.text(
             0, row + 0.24, name, ha="left", va="bottom", fontsize=11, fontweight="bold" if "TSIM" in name else None
         )
-        score = f"everything needed: {counts[name]} of {len(run.requests)} requests"
+        score = f"all rules found: {counts[name]} of {len(run.requests)} requests"
         axes.text(len(run.turns), row + 0.24, score, ha="right", va="bottom", fontsize=10)
     axes.set_ylim(-0.45, len(rows) - 0.35)
-    axes.set_title("\n".join(wrap("“" + request["query"] + "”", 92)), fontsize=10.5, loc="left", pad=14)
+    axes.set_title("\n".join(wrap("“" + request["query"] + "”", 72)), fontsize=10.5, loc="left", pad=14)
     ticks = [i for i, t in enumerate(run.turns) if i == 0 or _month(t) != _month(run.turns[i - 1])]
     axes.set_xticks(ticks, [f"{run.turns[i].timestamp:%B}" for i in ticks])
     axes.set_yticks([])
@@ -237,10 +235,10 @@ def _month(turn: Turn) -> int:
 def evidence(run: Run, palette: Palette) -> Figure:
     """What each view adds to the score of the best episodes."""
     recall = run.thread.recall(run.requests[run.shown]["query"])
-    figure = Figure(figsize=(8, 3.6))
+    figure = Figure(figsize=(6.4, 3.4))
     axes = figure.subplots()
     views = [v for v in recall.episodes[0].evidence if any(e.evidence.get(v) for e in recall.episodes)]
-    names = [" ".join(e.turns[0].text.split())[:34] + " …" for e in recall.episodes]
+    names = [" ".join(e.turns[0].text.split())[:28] + " …" for e in recall.episodes]
     places = np.arange(len(names))[::-1]
     right, left = np.zeros(len(names)), np.zeros(len(names))
     for view, colour in zip(views, palette.series, strict=False):
@@ -262,7 +260,7 @@ def by_budget(documents: Sequence[Mapping[str, Any]], palette: Palette) -> Figur
     document = max(documents, key=lambda d: (d["package"]["counts"]["questions"], len(d["systems"])))
     first = ["tsim", "tsim-paper", "bm25-256", "hybrid-rrf", "sliding-3", "dense-turn"]
     names = [name for name in first if name in document["systems"]]
-    figure = Figure(figsize=(8, 4))
+    figure = Figure(figsize=(6.4, 3.8))
     axes = figure.subplots()
     for name, colour in zip(names, palette.series, strict=False):
         recall = document["systems"][name]["recall_at_tokens"]
