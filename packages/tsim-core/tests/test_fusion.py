@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tsim_core.errors import ConfigError
 from tsim_core.fusion import LENT_TO_TURNS, FusedRanking, TurnTable, rank_fused
 from tsim_core.index.lexical import LexicalIndex, Matches
-from tsim_core.lexical import hashed_terms
+from tsim_core.lexical import hashed_terms, query_terms
 from tsim_core.ranking import RankedEpisode
 
 WORDS = ["rule", "budget", "deploy", "kiosk", "fridge", "PEG-20", "report", "rain", ""]
@@ -29,7 +29,7 @@ def table(texts: list[str], episodes: list[int], speakers: list[str | None] | No
 def matches_of(texts: list[str], query: str) -> Matches:
     index = LexicalIndex()
     index.add([hashed_terms(text) for text in texts])
-    return index.matches(hashed_terms(query))
+    return index.matches(np.concatenate(query_terms(query)))
 
 
 def rank(
@@ -144,6 +144,17 @@ def test_who_is_named_is_who_spoke() -> None:
     }
     assert scores[1] > scores[3]
     assert rank(texts, [0] * 4, "kiosk of Ann and Bob", speakers=speakers)[0].evidence["speaker"] == 0
+
+
+def test_who_is_named_is_who_a_label_names() -> None:
+    texts = ["Bob: hi Ann, rain", "Ann: rain kiosk", "Ann: hi Bob, rain", "Bob: rain kiosk"]
+    scores = {row: s for r in rank(texts, [0] * 4, "kiosk of Ann") for row, s in r.turn_scores.items()}
+    assert scores[1] > scores[3]
+
+
+def test_a_word_with_a_colon_here_and_there_names_nobody() -> None:
+    texts = ["Note: rain", "kiosk", "Note: kiosk", "rain"] + ["deploy it"] * 80
+    assert all(r.evidence["speaker"] == 0 for r in rank(texts, [0, 0, 1, 1] + [2] * 80, "which note had the kiosk"))
 
 
 def test_a_time_that_the_query_names_finds_its_turns() -> None:

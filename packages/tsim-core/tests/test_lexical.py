@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tsim_core.lexical import hashed_terms, terms
+from tsim_core.lexical import hashed_terms, label_terms, query_terms, terms
 
 
 def of(text: str) -> set[str]:
@@ -76,9 +76,25 @@ def test_hashes_are_the_same_on_every_machine() -> None:
 def test_any_text_has_terms_or_none(text: str) -> None:
     hashed = hashed_terms(text)
     assert hashed.dtype == np.uint32
-    assert len(hashed) == sum(1 for _ in terms(text))
+    assert len(hashed) == len([*terms(text), *label_terms(text)])
 
 
 @given(st.text(alphabet="abc XYZ-1_#.", max_size=30))
 def test_case_does_not_matter(text: str) -> None:
-    assert np.array_equal(hashed_terms(text.upper()), hashed_terms(text.lower()))
+    assert list(terms(text.upper())) == list(terms(text.lower()))
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [("Ann: hello", "what did ann say"), ("Ann Lee: hi", "Lee?"), ("小明：你好", "小明说了什么")],
+)
+def test_a_label_says_who_speaks(text: str, query: str) -> None:
+    words, labels = query_terms(query)
+    assert len(words) == len(labels)
+    assert np.isin(labels, hashed_terms(text)).any()
+    assert not np.isin(labels, hashed_terms(query)).any()
+
+
+@pytest.mark.parametrize("text", ["see: this", "at 10:30 we go", "I think that this is it: yes", "Ann:", "https://a.b"])
+def test_what_is_no_name_is_no_label(text: str) -> None:
+    assert list(label_terms(text)) == []

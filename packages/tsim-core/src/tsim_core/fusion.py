@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tsim_core.errors import ConfigError
 from tsim_core.index.lexical import Matches, Scores
-from tsim_core.lexical import Terms, hashed_terms
+from tsim_core.lexical import Terms, hashed_terms, query_terms
 from tsim_core.ranking import RankedEpisode
 from tsim_core.segmentation import MODEL_ROLES, USER_ROLES
 from tsim_core.timespans import closeness, named_spans
@@ -173,7 +173,7 @@ def rank_fused(
     Args:
         query: What is asked. Times that it names are read from it, as seen from the newest turn.
         cosines: Cosine of the query to each turn; anything for blank turns, shape (n,).
-        matches: Where the terms of the query occur in those turns.
+        matches: Where the query's terms and labels (`tsim_core.lexical.query_terms`) occur in those turns.
         turns: The turns.
         config: Constants.
         most: How many to return; all when None.
@@ -194,9 +194,11 @@ def rank_fused(
     if not len(turns):
         return []
     spoken = turns.tokens > 0
-    speakers, names = _speakers(matches.terms, turns)
-    if 0 < len(names) < len(matches.terms):
-        matches = matches.without(names)  # a name in a text is mostly somebody who is being spoken to
+    words, labels = query_terms(query)
+    speakers, names = _speakers(words, labels, matches, turns)
+    if 0 < len(names) < len(words):
+        labels = np.concatenate([labels, names])  # a name in a text is mostly somebody who is being spoken to
+    matches = matches.without(labels)
     cosine = _z(cosines, spoken)
     bm25 = _z(matches.bm25(config.k1, config.b, config.idf_power))
     of_turns = {
@@ -245,6 +247,8 @@ def _z(values: Scores, where: NDArray[np.bool_] | None = None) -> Scores:
 
 REACH = 5
 """Turns on each side that make up a context."""
+LEAST_LABELLED = 0.05
+"""Share of the turns that begin with a name and a colon before it is taken for a speaker, and not for "Note:"."""
 LENT_TO_TURNS = 0.25
 """Share of what its neighbours lend to an episode that reaches its turns: which of them is meant, nobody knows."""
 
@@ -291,16 +295,20 @@ def _times(query: str, turns: TurnTable) -> Scores:
     return closeness(turns.timestamps, named_spans(query, float(known.max())) if len(known) else [])
 
 
-def _speakers(terms: Terms, turns: TurnTable) -> tuple[Scores, Terms]:
+def _speakers(words: Terms, labels: Terms, matches: Matches, turns: TurnTable) -> tuple[Scores, Terms]:
     """1 for the turns of speakers whom a query names, and the terms that name them.
 
     A query that names all who speak says nothing about who is meant.
     """
+    found = [(rows, np.intersect1d(name, words)) for name, rows in turns.named]
+    for word, label in zip(words, labels, strict=True):
+        rows = matches.of(label)
+        if len(rows) >= max(2, LEAST_LABELLED * len(turns)):
+            found.append((rows, np.array([word])))
+    found = [(rows, names) for rows, names in found if len(names)]
     flags = np.zeros(len(turns), dtype=np.float32)
-    found = [(rows, np.intersect1d(name, terms)) for name, rows in turns.named]
-    found = [(rows, name) for rows, name in found if len(name)]
     for rows, _ in found:
         flags[rows] = 1
     if flags.all():
         flags[:] = 0
-    return flags, np.concatenate([name for _, name in found]) if found else np.zeros(0, dtype=np.uint32)
+    return flags, np.concatenate([names for _, names in found]) if found else np.zeros(0, dtype=np.uint32)

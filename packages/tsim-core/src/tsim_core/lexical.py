@@ -5,6 +5,8 @@
 - Scripts without spaces become overlapping n-grams: Han and kana single characters and pairs, Thai and its kin triples.
   Hangul words stay whole and give pairs too, since their endings vary.
 
+- A name before a colon, as in ``Ann: hello``, says who speaks; it gives terms of its own beside the words.
+
 There is no list of stop words: a term that is everywhere weighs nothing (see `tsim_core.index.lexical`).
 """
 
@@ -21,7 +23,7 @@ import numpy as np
 import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from numpy.typing import NDArray
 
-ANALYSIS_VERSION = 1
+ANALYSIS_VERSION = 2
 """Grows with every change to what `hashed_terms` returns; stored terms of another version are made anew."""
 
 Terms = NDArray[np.uint32]
@@ -37,6 +39,8 @@ _TOKEN = re.compile(rf"(?P<paired>[{_PAIRED}]+)|(?P<tripled>[{_TRIPLED}]+)|(?P<w
 # A word with all that is joined to it. Possessive: a long run without spaces must not be tried at every start.
 _IDENTIFIER = re.compile(r"(?<!\w)[#@]?\w++(?:[-./:@#\\+]++\w++)*+")
 _IDENTIFYING = re.compile(r"[\d_/@#\\]")
+_LABEL = re.compile(r"\s*([^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2})\s?[:：]\s*\S")
+_SPOKEN_BY = "\0"  # begins the terms of a label; no word holds it
 _THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 
 _local = threading.local()  # a Stemmer is not to be shared by threads
@@ -73,7 +77,25 @@ def terms(text: str) -> Iterator[str]:
 
 def hashed_terms(text: str) -> Terms:
     """The terms of a text as 32-bit hashes, with repeats, the same on every machine."""
-    return np.fromiter(map(_hash, terms(text)), dtype=np.uint32)
+    return np.fromiter(map(_hash, [*terms(text), *label_terms(text)]), dtype=np.uint32)
+
+
+def label_terms(text: str) -> Iterator[str]:
+    """Terms of who speaks, where a text begins with a name and a colon."""
+    match = _LABEL.match(text)
+    if match and not match[1][0].islower():
+        yield from (_SPOKEN_BY + term for term in terms(match[1]) if len(term) > 1)
+
+
+def query_terms(query: str) -> tuple[Terms, Terms]:
+    """What to look up for a query.
+
+    Returns:
+        Its distinct terms as hashes, and of each the term of a label that names the same; both of one length.
+    """
+    distinct = dict.fromkeys(terms(query))
+    words = np.fromiter(map(_hash, distinct), dtype=np.uint32)
+    return words, np.fromiter((_hash(_SPOKEN_BY + term) for term in distinct), dtype=np.uint32)
 
 
 def _grams(token: str, n: int) -> Iterator[str]:

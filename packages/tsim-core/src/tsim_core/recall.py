@@ -20,7 +20,7 @@ from tsim_core.embedding import Vectors
 from tsim_core.errors import InputError
 from tsim_core.fusion import TurnTable, rank_fused
 from tsim_core.index.lexical import Matches
-from tsim_core.lexical import hashed_terms
+from tsim_core.lexical import query_terms
 from tsim_core.ranking import PublishedRanking, RankedEpisode, rank_published
 from tsim_core.store.base import SegmentRow, Store
 from tsim_core.threads import ThreadIndex
@@ -203,7 +203,7 @@ class Joint:
 
     def matches(self, query: str) -> Matches:
         """Where the terms of a query occur."""
-        terms = hashed_terms(query)
+        terms = np.concatenate(query_terms(query))
         return Matches.joined([index.lexical.matches(terms) for index in self.indices])
 
     def allowed(self, filter_: Filter) -> NDArray[np.bool_] | None:

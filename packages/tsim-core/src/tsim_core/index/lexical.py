@@ -64,6 +64,10 @@ class Matches:
             self.lengths[allowed],
         )
 
+    def of(self, term: np.uint32) -> NDArray[np.int64]:
+        """Rows of one of the terms."""
+        return self.rows[int(np.searchsorted(self.terms, term))]
+
     def without(self, terms: NDArray[np.uint32]) -> Matches:
         """Those of the terms that are not among the given ones."""
         keep = np.flatnonzero(~np.isin(self.terms, terms)).tolist()
