@@ -73,21 +73,37 @@ def _positions(turns: Sequence[Turn]) -> tuple[int, ...]:
     return tuple(int(turn.id) for turn in turns if turn.id is not None)
 
 
-def without(config: TSIMConfig, parts: Mapping[str, Mapping[str, Any]], preset: str) -> list[SystemSpec]:
+def without(preset: str, config: TSIMConfig, parts: Mapping[str, Mapping[str, Any]]) -> list[SystemSpec]:
     """A system for each part left out.
 
     Args:
-        config: What the parts are left out of.
-        parts: Of each part, the settings that switch it off.
         preset: Name of the full system.
+        config: Its configuration.
+        parts: Of each part, the settings that switch it off.
     """
     return [
-        SystemSpec(f"{preset}-no-{part}", f"{preset} without {part}", partial(TSIM, config=config.replace(**changes)))
+        SystemSpec(
+            f"{preset}-no-{part}",
+            f"{preset} without {part}",
+            lambda resources, changes=changes: TSIM(resources, config.replace(**changes)),  # type: ignore[misc]
+        )
         for part, changes in parts.items()
     ]
 
 
-PAPER = TSIMConfig.paper()
+DEFAULT, PAPER = TSIMConfig.default(), TSIMConfig.paper()
+DEFAULT_PARTS: dict[str, dict[str, Any]] = {
+    "raw": {"raw": 0.0},
+    "context": {"context": 0.0, "neighbour": 0.0},
+    "lexical": {"lexical": 0.0, "episode_lexical": 0.0},
+    "dense": {"raw": 0.0, "context": 0.0, "episode_raw": 0.0},
+    "episode": {"episode_lexical": 0.0, "episode_raw": 0.0},
+    "speaker": {"speaker": 0.0},
+    "time": {"time": 0.0},
+    "links": {"linking": None},
+    "calibration": {"segmentation": PAPER.segmentation},
+    "thrift": {"thrift": 0.0},
+}
 PAPER_PARTS: dict[str, dict[str, Any]] = {
     "raw": {"k_r": 0},
     "summary": {"k_s": 0},
@@ -97,7 +113,7 @@ PAPER_PARTS: dict[str, dict[str, Any]] = {
 EPISODES_ONLY = PAPER.replace(k_s=0, k_l=0, lambda_sem=0.0)
 
 SPECS = [
-    SystemSpec("tsim", "TSIM in our default configuration", partial(TSIM, config=TSIMConfig.default())),
+    SystemSpec("tsim", "TSIM in our default configuration", partial(TSIM, config=DEFAULT)),
     SystemSpec("tsim-paper", "TSIM as published (paper table 18)", partial(TSIM, config=PAPER)),
     SystemSpec("ladder-l0", "the paper's L0: standard RAG", StandardRAG),
     SystemSpec("ladder-l1", "the paper's L1: fixed windows (256 tokens)", partial(DenseSpans, spanner=windows(256))),
@@ -105,5 +121,6 @@ SPECS = [
         "ladder-l2", "the paper's L2: semantic-drift episodes, raw hits only", partial(TSIM, config=EPISODES_ONLY)
     ),
     SystemSpec("ladder-l3", "the paper's L3: the full published stack", partial(TSIM, config=PAPER)),
-    *without(PAPER, PAPER_PARTS, "tsim-paper"),
+    *without("tsim", DEFAULT, DEFAULT_PARTS),
+    *without("tsim-paper", PAPER, PAPER_PARTS),
 ]
