@@ -82,6 +82,11 @@ class Broken(Embeddings):
         return [float("nan"), 1.0]
 
 
+class Down(Broken):
+    def embed_query(self, text: str) -> list[float]:
+        raise ConnectionError("no route")
+
+
 async def test_a_model_that_fails_is_an_error_and_nothing_is_stored() -> None:
     with open_memory(":memory:", embedder=LangChainEmbedder(Broken(), dimension=2)) as memory:
         with pytest.raises(EmbedderError, match="no route"):
@@ -91,5 +96,10 @@ async def test_a_model_that_fails_is_an_error_and_nothing_is_stored() -> None:
             TSIMRetriever(memory=memory, scope="a").invoke("x")
         with pytest.raises(EmbedderError, match="NaN"):
             await TSIMRetriever(memory=memory, scope="a").ainvoke("x")
+    down = LangChainEmbedder(Down(), dimension=2)
+    with open_memory(":memory:", embedder=down) as memory, pytest.raises(EmbedderError, match="no route"):
+        await TSIMRetriever(memory=memory, scope="a").ainvoke("x")
+    with pytest.raises(EmbedderError, match="Pass dimension="):
+        LangChainEmbedder(Down())
     with pytest.raises(EmbedderError, match="no LangChain Embeddings"):
         LangChainEmbedder("text")  # type: ignore[arg-type]

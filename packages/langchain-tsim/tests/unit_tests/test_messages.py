@@ -6,9 +6,11 @@ import dataclasses
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from enum import Enum
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -186,6 +188,10 @@ def test_metadata_stands_beside_the_message() -> None:
     assert to_messages([turn]) == [HumanMessage("x", name="Ann")]
 
 
+class Mood(Enum):
+    CALM = "calm"
+
+
 class Answer(BaseModel):
     n: int
 
@@ -196,9 +202,16 @@ class Point:
 
 
 def test_pydantic_models_and_dataclasses_become_data() -> None:
-    message = AIMessage("x", additional_kwargs={"parsed": Answer(n=1), "at": Point(2)})
+    message = AIMessage("x", additional_kwargs={"parsed": Answer(n=1), "at": Point(2), "mood": Mood.CALM})
     (back,) = to_messages(to_turns([message]))
-    assert back.additional_kwargs == {"parsed": {"n": 1}, "at": {"x": 2}}
+    assert back.additional_kwargs == {"parsed": {"n": 1}, "at": {"x": 2}, "mood": "calm"}
+
+
+def test_numpy_values_become_plain_numbers_and_lists() -> None:
+    artifact = {"score": np.float32(0.5), "rows": np.arange(4).reshape(2, 2)}
+    (back,) = to_messages(to_turns([ToolMessage("x", tool_call_id="c", artifact=artifact)]))
+    assert isinstance(back, ToolMessage)
+    assert back.artifact == {"score": 0.5, "rows": [[0, 1], [2, 3]]}
 
 
 def test_what_cannot_be_stored_is_an_error_that_names_the_message() -> None:

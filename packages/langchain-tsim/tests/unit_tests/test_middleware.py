@@ -168,7 +168,7 @@ class TestWrite:
         assert stored[0] == "What does the cat do?"
         assert len(stored) == len(set(stored)) == 6
 
-    def test_a_write_that_fails(self, memory: EpisodicMemory, caplog: pytest.LogCaptureFixture) -> None:
+    async def test_a_write_that_fails(self, memory: EpisodicMemory, caplog: pytest.LogCaptureFixture) -> None:
         def closing(_: Any) -> str:
             memory.close()
             return "Yes."
@@ -183,6 +183,10 @@ class TestWrite:
                 )
             assert out["messages"][-1].content == "Yes."
             assert "not written to memory" in caplog.text
+        with EpisodicMemory(embedder=memory.embedder) as other:
+            memory = other
+            with pytest.raises(StoreClosedError):
+                await agent(other, ScriptedChat(answer=closing)).ainvoke(ask("cat?"), run("1"))
 
     def test_a_recall_that_fails_never_goes_unnoticed(self, memory: EpisodicMemory) -> None:
         model = scripted("never")
