@@ -2,7 +2,7 @@
 
 Under a token budget, turns are taken by their score, best first and short ones before long ones that say as much, and
 one that does not fit is passed over. As the score of a turn holds that of its episode, an episode that stands out comes
-whole, and one of many comes with the turns that carry the evidence. What was left out is marked by ``[...]``.
+whole, and one of many comes with the turns that carry the evidence. What was left out is marked.
 
 Episodes are laid out by age, oldest first, whatever their rank: a rule comes before what overwrote it, and the newest
 word stands nearest to the question, where models read best.
@@ -42,7 +42,7 @@ class Assembly:
 
     k: int | None = 5
     max_tokens: int | None = 1100
-    thrift: float = 0.5
+    thrift: float = 0.75
     max_messages: int | None = None
     overlap: int = 0
 
@@ -83,7 +83,8 @@ class Assembled:
 
     Attributes:
         portions: Best first.
-        text: For the prompt. ``[1]`` heads the portion that ranks first, and so on.
+        text: For the prompt. ``[1]`` heads the portion that ranks first, and so on; ``[1...]`` if it is part of an
+            episode. ``[...]`` stands where turns in between are left out.
         tokens: Estimated tokens of ``text``.
     """
 
@@ -203,9 +204,10 @@ class _Layout:
 
     def _lines(self, number: int, draft: _Draft, rows: Sequence[int]) -> Iterator[str | int]:
         """Its lines; the number of a row stands for that turn."""
-        day = self._day(rows[0]) if rows else ""
-        yield f"[{number}] {day}".rstrip()
-        last = -1
+        day = self._day(rows[0])
+        partly = "..." if len(rows) < len(draft.spoken) else ""
+        yield f"[{number}{partly}] {day}".rstrip()
+        last = draft.place[rows[0]] - 1
         for row in rows:
             if draft.place[row] != last + 1:
                 yield ELISION
@@ -215,8 +217,6 @@ class _Layout:
                 yield today
                 day = today
             yield row
-        if last != len(draft.spoken) - 1:
-            yield ELISION
 
     def _day(self, row: int) -> str:
         seconds = float(self._turns.timestamps[row])
