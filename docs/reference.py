@@ -27,6 +27,17 @@ CONFIG = (
 """The parts of a configuration, on a page of their own."""
 
 
+FIRST = ("EpisodicMemory", "Thread", "Turn", "Recall", "Episode", "Segment", "Reconciled", "TSIMConfig")
+"""What readers look for first."""
+
+
+def place(value: object) -> tuple[bool, int]:
+    """Where a name comes on its page: what readers look for first, the rest, the errors."""
+    name = getattr(value, "__name__", "")
+    error = isinstance(value, type) and issubclass(value, Exception)
+    return error, FIRST.index(name) if name in FIRST else len(FIRST)
+
+
 def pages() -> dict[str, str]:
     """The pages by their path within the docs."""
     found: dict[str, str] = {}
@@ -34,7 +45,7 @@ def pages() -> dict[str, str]:
         module = importlib.import_module(name)
         path = f"reference/{page}"
         parts = [found[path]] if path in found else [f"# {title}"]
-        names = [n for n in module.__all__ if n != "__version__"]
+        names = sorted((n for n in module.__all__ if n != "__version__"), key=lambda n: place(getattr(module, n)))
         parts.append(f"## `{name}`" if path in found or page == "llama-index.md" else "")
         parts += [f"::: {name}.{n}" for n in names]
         found[path] = "\n\n".join(part for part in parts if part) + "\n"

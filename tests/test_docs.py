@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from types import ModuleType
 
@@ -51,6 +52,8 @@ def test_a_difference_is_seen() -> None:
     assert not blocks.same("a 1.5", "a 1.7")
     assert not blocks.same("12 turns", "13 turns")
     assert not blocks.same("", "12 turns")
+    assert blocks.same("[2026-01-02] a", f"[{datetime.now(UTC):%Y-%m-%d}] a")
+    assert not blocks.same("[2026-01-02] a", "[2026-01-03] a")
 
 
 def test_output_is_written_where_it_belongs(tmp_path: Path) -> None:
@@ -87,6 +90,13 @@ def test_every_public_name_is_documented(name: str) -> None:
         for member, function in members:
             if not member.startswith("_") and inspect.isfunction(function):
                 assert inspect.getdoc(getattr(value, member)), f"{name}.{public}.{member} has no docstring"
+
+
+def test_the_architecture_page_names_every_module_of_the_core() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    core = ROOT / "packages" / "tsim-core" / "src" / "tsim_core"
+    modules = {path.name for path in core.glob("*.py") if not path.name.startswith("_")}
+    assert modules <= set(re.findall(r"`(\w+\.py)`", page))
 
 
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
