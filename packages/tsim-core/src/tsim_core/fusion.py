@@ -18,9 +18,11 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tsim_core.embedding import Vectors
 from tsim_core.errors import ConfigError
 from tsim_core.index.lexical import Matches, Scores
 from tsim_core.lexical import Terms, hashed_terms, query_terms
+from tsim_core.lending import Runs, VectorsOf, lent
 from tsim_core.ranking import RankedEpisode
 from tsim_core.segmentation import MODEL_ROLES, USER_ROLES
 from tsim_core.timespans import closeness, named_spans
@@ -43,8 +45,8 @@ class FusedRanking:
             spread thin.
         speaker: Added to the turns of a speaker whom the query names.
         time: Added to the turns of a time that the query names; to those around it, less.
-        adjacent: How much of what an episode stands out by is lent to the ones before and after it, and the square of
-            it to the next but one: what a cut has parted is still found together.
+        nearby: How much of what the best episodes stand out by is lent at most to what is like them around them: what
+            was cut or braided is still found together; see `tsim_core.lending`.
         neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
         idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
         k1: Saturation of BM25.
@@ -59,7 +61,7 @@ class FusedRanking:
     compact: float = 400
     speaker: float = 2.5
     time: float = 3.0
-    adjacent: float = 0.5
+    nearby: float = 0.8
     neighbour: float = 0.4
     idf_power: float = 2.0
     k1: float = 1.2
@@ -69,7 +71,7 @@ class FusedRanking:
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ConfigError(f"{field.name} {getattr(self, field.name)}: expected at least 0")
-        for name in ("adjacent", "neighbour", "b"):
+        for name in ("nearby", "neighbour", "b"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} {getattr(self, name)}: expected 0 to 1")
         if self.raw + self.context + self.lexical + self.episode_lexical + self.episode_raw == 0:
@@ -118,6 +120,11 @@ class TurnTable:
         sizes = np.bincount(self.episode_of_row)
         return np.concatenate([[0], np.cumsum(sizes)])
 
+    @cached_property
+    def runs(self) -> Runs:
+        """The contiguous runs of the episodes."""
+        return Runs(self)
+
     @property
     def episodes(self) -> int:
         """Number of episodes."""
@@ -161,6 +168,7 @@ def rank_fused(
     cosines: Scores,
     matches: Matches,
     turns: TurnTable,
+    vectors: VectorsOf,
     config: FusedRanking,
     most: int | None = None,
     allowed: NDArray[np.bool_] | None = None,
@@ -175,6 +183,7 @@ def rank_fused(
         cosines: Cosine of the query to each turn; anything for blank turns, shape (n,).
         matches: Where the query's terms and labels (`tsim_core.lexical.query_terms`) occur in those turns.
         turns: The turns.
+        vectors: Gives the unit vectors of rows.
         config: Constants.
         most: How many to return; all when None.
         allowed: Rows that may be found, shape (n,); all when None. The rest might as well not be there.
@@ -184,7 +193,11 @@ def rank_fused(
     """
     if allowed is not None:
         table, rows, episodes = turns.restricted(allowed)
-        found = rank_fused(query, cosines[rows], matches.restricted(allowed), table, config, most)
+
+        def among(chosen: NDArray[np.int64]) -> Vectors:
+            return vectors(rows[chosen])
+
+        found = rank_fused(query, cosines[rows], matches.restricted(allowed), table, among, config, most)
         return [
             RankedEpisode(
                 int(episodes[r.episode]), r.evidence, {int(rows[i]): score for i, score in r.turn_scores.items()}
@@ -217,10 +230,10 @@ def rank_fused(
     turn_scores = np.sum(list(of_turns.values()), axis=0)
     episode_scores = np.sum(list(of_episodes.values()), axis=0)
     totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
-    of_episodes["adjacent"] = _lent(totals, turns, config.adjacent)
-    totals = totals + of_episodes["adjacent"]
+    of_episodes["nearby"] = lent(totals, turns, vectors, config.nearby)
+    totals = totals + of_episodes["nearby"]
     sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
-    shares = episode_scores + LENT_TO_TURNS * of_episodes["adjacent"]
+    shares = episode_scores + LENT_TO_TURNS * of_episodes["nearby"]
     shares *= np.minimum(1, config.compact / np.maximum(sizes, 1))
     ranked = []
     for episode in np.lexsort((-np.arange(len(totals)), -totals))[:most].tolist():
@@ -249,21 +262,8 @@ REACH = 5
 """Turns on each side that make up a context."""
 LEAST_LABELLED = 0.05
 """Share of the turns that begin with a name and a colon before it is taken for a speaker, and not for "Note:"."""
-LENT_TO_TURNS = 0.25
+LENT_TO_TURNS = 0.2
 """Share of what its neighbours lend to an episode that reaches its turns: which of them is meant, nobody knows."""
-
-
-def _lent(totals: Scores, turns: TurnTable, adjacent: float) -> Scores:
-    """What episodes lend to those around them in their thread, by number: the most that one of them offers."""
-    excess = np.maximum(totals - np.median(totals), 0)
-    lent = np.zeros_like(totals)
-    thread = None if turns.thread_of_row is None else turns.thread_of_row[turns.order[turns.starts[:-1]]]
-    for distance in range(1, min(2, len(totals) - 1) + 1):
-        offer = np.float32(adjacent**distance) * excess
-        same = True if thread is None else thread[distance:] == thread[:-distance]
-        lent[distance:] = np.maximum(lent[distance:], offer[:-distance] * same)
-        lent[:-distance] = np.maximum(lent[:-distance], offer[distance:] * same)
-    return lent
 
 
 def _in_context(scores: Scores, turns: TurnTable, decay: float) -> Scores:
