@@ -161,6 +161,7 @@ def recall_from(
             joint.cosines(vector),
             joint.matches(query),
             joint.table,
+            joint.vectors,
             config.ranking,
             candidates,
             joint.allowed(filter_),
@@ -200,6 +201,11 @@ class Joint:
     def cosines(self, vector: Vectors) -> Vectors:
         """Cosine of a unit vector to every turn, shape (n,)."""
         return np.concatenate([index.flat.rows @ vector for index in self.indices])
+
+    def vectors(self, rows: NDArray[np.int64]) -> Vectors:
+        """Unit vectors of rows of one thread, shape (len(rows), d)."""
+        owner = int(np.searchsorted(self.first_row, rows[0], side="right")) - 1
+        return self.indices[owner].flat.rows[rows - self.first_row[owner]]
 
     def matches(self, query: str) -> Matches:
         """Where the terms of a query occur."""
