@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tsim_core.embedding import MiniLMEmbedder, Vectors, unit_rows
 from tsim_core.errors import EmbedderError
-from tsim_core.scale import MINILM, REFERENCE, Scale, measure
+from tsim_core.scale import MINILM, REFERENCE, Scale, measure, scale_of
 
 from .conftest import WordEmbedder
 
@@ -45,3 +45,13 @@ def test_an_embedder_that_tells_nothing_apart_is_refused() -> None:
 
 def test_spread_maps_the_unit_scale_to_likenesses() -> None:
     assert Scale(0.8, 0.9).spread((0.5, 0.2)) == (pytest.approx(0.85), pytest.approx(0.02))
+
+
+def test_only_the_bundled_model_is_known_without_a_look() -> None:
+    class Named(WordEmbedder):
+        name = MiniLMEmbedder.name
+
+    named, other = Named(), WordEmbedder()
+    assert scale_of(named) == MINILM
+    assert named.texts == []
+    assert scale_of(other) == measure(WordEmbedder())

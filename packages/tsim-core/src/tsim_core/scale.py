@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tsim_core.embedding import Embedder, embed_checked
+from tsim_core.embedding import Embedder, MiniLMEmbedder, embed_checked
 from tsim_core.errors import EmbedderError
 from tsim_core.similarity import likeness
 
@@ -88,8 +88,13 @@ class Scale:
 MINILM = Scale(unrelated=0.068, related=0.487)  # `measure` of the bundled model
 
 
+def scale_of(embedder: Embedder) -> Scale:
+    """The scale of an embedder: known for the bundled one, else measured; see `measure`."""
+    return MINILM if embedder.name == MiniLMEmbedder.name else measure(embedder)
+
+
 def measure(embedder: Embedder) -> Scale:
-    """Find the scale of an embedder from 48 short texts.
+    """Find the scale of an embedder from 48 short texts, embedded in one call.
 
     Raises:
         EmbedderError: If the embedder fails, or finds dialogues no more alike than unrelated texts.
