@@ -46,9 +46,15 @@ def rank(
         np.array(cosines or [0.0] * len(texts), dtype=np.float32),
         matches_of(texts, query),
         table(texts, episodes, speakers),
+        unit,
         config or FusedRanking(),
         allowed=allowed,
     )
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    """Vectors of a thread in which no turn is like another."""
+    return np.eye(64, dtype=np.float32)[rows]
 
 
 @st.composite
@@ -70,7 +76,7 @@ def test_every_episode_is_ranked_and_evidence_sums_to_its_score(
     assert all(a.score >= b.score - 1e-4 for a, b in itertools.pairwise(ranked))
     for r in ranked:
         assert r.score == pytest.approx(sum(r.evidence.values()), abs=1e-6)
-        lent = r.evidence["adjacent"]
+        lent = r.evidence["nearby"]
         assert lent >= 0
         best = r.score - (1 - LENT_TO_TURNS) * lent  # none of these episodes is long
         assert best == pytest.approx(max(r.turn_scores.values()), abs=1e-4)
@@ -130,7 +136,7 @@ def test_context_does_not_cross_threads() -> None:
     texts = ["rain", "kiosk", "rain", "rain", "rain", "rain"]
     turns = table(texts, [0, 0, 1, 1, 1, 1])
     turns.thread_of_row = np.array([0, 0, 1, 1, 1, 1])
-    ranked = rank_fused("kiosk", np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
+    ranked = rank_fused("kiosk", np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, unit, FusedRanking())
     scores = {row: s for r in ranked for row, s in r.turn_scores.items()}
     assert scores[2] == pytest.approx(scores[5])
     assert scores[0] > scores[2]
@@ -165,7 +171,7 @@ def test_a_time_that_the_query_names_finds_its_turns() -> None:
 
     def best(query: str) -> int:
         cosines = np.zeros(6, np.float32)
-        return rank_fused(query, cosines, matches_of(texts, query), turns, FusedRanking(adjacent=0))[0].episode
+        return rank_fused(query, cosines, matches_of(texts, query), turns, unit, FusedRanking(nearby=0))[0].episode
 
     assert best("kiosk in January") == 0
     assert best("kiosk last March") == 1
@@ -196,24 +202,6 @@ def test_a_long_episode_lends_its_turns_little() -> None:
         scores = {row: s for r in ranked for row, s in r.turn_scores.items()}
         gaps.append(scores[1] - scores[2])
     assert gaps[0] > gaps[1] > 0
-
-
-def test_episodes_beside_one_that_stands_out_come_next() -> None:
-    texts = ["rain"] * 7
-    texts[3] = "kiosk"
-    ranked = rank(texts, list(range(7)), "kiosk", config=FusedRanking(neighbour=0))
-    assert ranked[0].episode == 3
-    assert {r.episode for r in ranked[1:3]} == {2, 4}
-    assert {r.episode for r in ranked[3:5]} == {1, 5}
-    assert ranked[-1].evidence["adjacent"] == 0
-
-
-def test_nothing_is_lent_to_another_thread() -> None:
-    texts = ["rain", "kiosk", "rain", "rain", "rain", "rain"]
-    turns = table(texts, list(range(6)))
-    turns.thread_of_row = np.array([0, 0, 1, 1, 1, 1])
-    ranked = rank_fused("kiosk", np.zeros(6, np.float32), matches_of(texts, "kiosk"), turns, FusedRanking())
-    assert {r.episode for r in ranked if r.evidence["adjacent"] > 0} == {0, 1}
 
 
 def test_ties_go_to_the_newer_episode() -> None:

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from tsim_core.embedding import Vectors
 from tsim_core.errors import ConfigError
 from tsim_core.index.lexical import Matches, Scores
-from tsim_core.lexical import Terms, hashed_terms, query_terms
 from tsim_core.lending import Runs, VectorsOf, lent
+from tsim_core.lexical import Terms, hashed_terms, query_terms
 from tsim_core.ranking import RankedEpisode
 from tsim_core.segmentation import MODEL_ROLES, USER_ROLES
 from tsim_core.timespans import closeness, named_spans
@@ -61,7 +61,7 @@ class FusedRanking:
     compact: float = 400
     speaker: float = 2.5
     time: float = 3.0
-    nearby: float = 0.8
+    nearby: float = 1.0
     neighbour: float = 0.4
     idf_power: float = 2.0
     k1: float = 1.2

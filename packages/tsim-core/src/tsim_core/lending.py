@@ -28,7 +28,7 @@ LENDERS = 2  # the best episodes are looked around
 REACH = 5  # runs on each side of each of its runs
 SAMPLE = 24  # runs elsewhere that show how alike unrelated ones are
 KEPT = 8  # turns that stand for the lender
-FULL = 4.0  # standard deviations above the unrelated at which all is lent
+FULL = 2.0  # standard deviations above the unrelated at which all is lent
 
 
 class Runs:

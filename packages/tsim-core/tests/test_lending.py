@@ -1,0 +1,65 @@
+"""What an episode that stands out lends to those around it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tsim_core.fusion import TurnTable
+from tsim_core.lending import REACH, lent
+
+COUNT = 30
+TOTALS = np.zeros(COUNT, dtype=np.float32)
+TOTALS[10] = 8.0
+
+
+def table(threads: list[int] | None = None) -> TurnTable:
+    """Episodes of one turn each."""
+    return TurnTable(
+        np.arange(COUNT),
+        np.ones(COUNT),
+        ["user"] * COUNT,
+        [None] * COUNT,
+        np.full(COUNT, np.nan),
+        None if threads is None else np.array(threads),
+    )
+
+
+def vectors(like: dict[int, float]) -> np.ndarray:
+    """Row 10 points along the first axis; the rows of ``like`` have that cosine with it, the others a small one."""
+    rows = np.zeros((COUNT, COUNT + 1), dtype=np.float32)
+    for row in range(COUNT):
+        cosine = 1.0 if row == 10 else like.get(row, 0.05 if row % 2 else 0.1)
+        rows[row, 0] = cosine
+        rows[row, row + 1] = np.sqrt(1 - cosine**2)
+    return rows
+
+
+def test_what_is_alike_and_near_gets_a_share_and_nothing_else_does() -> None:
+    rows = vectors({8: 0.9, 12: 0.9, 25: 0.9})
+    given = lent(TOTALS, table(), rows.__getitem__, 0.5)
+    assert given[8] == given[12] == pytest.approx(0.5 * 8.0)
+    assert given[25] == 0, "alike, but far away"
+    assert given[9] < 0.5, "near, but not alike"
+    assert given[10] == 0
+
+
+def test_the_reach_is_counted_in_runs() -> None:
+    rows = vectors({10 - REACH: 0.9, 10 - REACH - 1: 0.9})
+    given = lent(TOTALS, table(), rows.__getitem__, 1.0)
+    assert given[10 - REACH] > 0
+    assert given[10 - REACH - 1] == 0
+
+
+def test_nothing_is_lent_to_another_thread() -> None:
+    rows = vectors({9: 0.9, 11: 0.9})
+    given = lent(TOTALS, table([0] * 11 + [1] * 19), rows.__getitem__, 1.0)
+    assert given[9] > 0
+    assert given[11] == 0
+
+
+def test_blank_turns_and_tiny_threads_lend_nothing() -> None:
+    rows = vectors({9: 0.9})
+    rows[10] = 0
+    assert not lent(TOTALS, table(), rows.__getitem__, 1.0)[:9].any()
+    turns = TurnTable(np.arange(2), np.ones(2), ["user"] * 2, [None] * 2, np.full(2, np.nan))
+    assert not lent(TOTALS[9:11], turns, vectors({}).__getitem__, 1.0).any()
