@@ -51,6 +51,16 @@ types: $(VENV)/dev
 unit: $(VENV)/dev
 	$(BIN)/pytest -q -n 2 --cov --cov-report=term
 
+# The oldest versions live in environments of their own: LangChain 0.3, and the first 1.x with middleware.
+MIN := packages/langchain-tsim/tests
+test-min:
+	for set in min-requirements min-requirements-agents; do \
+		test -d .venv-$$set || $(PYTHON) -m venv .venv-$$set || exit 1; \
+		.venv-$$set/bin/python -m pip install -q --upgrade pip || exit 1; \
+		.venv-$$set/bin/python -m pip install -q -r $(MIN)/$$set.txt -e packages/tsim-core -e packages/langchain-tsim || exit 1; \
+		.venv-$$set/bin/python -m pytest -q packages/langchain-tsim -W ignore::DeprecationWarning || exit 1; \
+	done
+
 bench: $(VENV)/dev
 	@for part in benchmarks/*.py; do echo "== $$part"; $(BIN)/python $$part || exit 1; done
 

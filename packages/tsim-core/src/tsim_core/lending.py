@@ -1,8 +1,8 @@
 """What an episode that stands out lends to those around it: a topic that was cut or braided is still found together.
 
-Linking decides when a turn comes in, from little. At recall the query has shown where the answer lies, so the runs around
-that place are looked at again: each gets a share of what the episode stands out by, the larger the more it is like it and
-less like the rest of the thread. The scale is drawn from the thread itself, so it fits any embedder.
+Linking decides when a turn comes in, from little. At recall the query has shown where the answer lies, so the runs
+around that place are looked at again: each gets a share of what the episode stands out by, the larger the more it is
+like it and less like the rest of the thread. The scale is drawn from the thread itself, so it fits any embedder.
 """
 
 from __future__ import annotations

@@ -205,7 +205,8 @@ class Joint:
     def vectors(self, rows: NDArray[np.int64]) -> Vectors:
         """Unit vectors of rows of one thread, shape (len(rows), d)."""
         owner = int(np.searchsorted(self.first_row, rows[0], side="right")) - 1
-        return self.indices[owner].flat.rows[rows - self.first_row[owner]]
+        chosen: Vectors = self.indices[owner].flat.rows[rows - self.first_row[owner]]
+        return chosen
 
     def matches(self, query: str) -> Matches:
         """Where the terms of a query occur."""

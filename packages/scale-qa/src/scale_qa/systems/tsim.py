@@ -44,7 +44,7 @@ class TSIM(MemorySystem):
 
     def retrieve(self, query: str, k: int) -> list[Unit]:
         """The best episodes, each as long as the configuration hands it over."""
-        recall = self._thread.recall(query, k=k, max_tokens=None)
+        recall = self._thread.recall(query, k=k)  # within the budget of the configuration
         self._text = recall.text
         return [Unit(_positions(episode.turns), episode.score, views=episode.evidence) for episode in recall.episodes]
 
