@@ -129,6 +129,7 @@ def test_forgotten_turns_do_not_break_a_thread() -> None:
     for piece in segments[:3]:
         linker.assign(*piece)
     again.restore(linker.state(), lambda positions: {})
+    assert again.assign(segments[3][0], []) is None
     assert again.assign(*segments[3]) is None
 
 

@@ -111,7 +111,7 @@ class Linker:
 
         Args:
             segment: The segment.
-            turns: Its turns.
+            turns: Its turns; none where all were forgotten.
 
         Returns:
             Start of the first segment of the episode that it continues; None where it opens a new one.
@@ -161,9 +161,10 @@ class Linker:
         """Probability of each rank; 0 stands for a new episode."""
         same = (self._same.mean, max(self._same.variance, FLOOR))
         null = (self._null.mean, max(self._null.variance, FLOOR))
-        first = turns[0]
-        # A segment that begins like a reply or a reference back is no new topic.
-        weights = {0: self._ranks[0] * math.exp(opening_evidence(first.text, False, first.role not in USER_ROLES))}
+        weights = {0: self._ranks[0]}
+        if turns:  # a segment that begins like a reply or a reference back is no new topic
+            on_a_par = turns[0].role not in USER_ROLES
+            weights[0] *= math.exp(opening_evidence(turns[0].text, False, on_a_par))
         for rank, value in values.items():
             weights[rank] = self._ranks[rank] * math.exp(log_odds(value, same, null))
         if 1 in weights and self._strength is not None:
