@@ -12,11 +12,14 @@ from mkdocs.structure.files import File
 RESULTS = Path(__file__).resolve().parent / "results"
 FILES = sorted(RESULTS.glob("*.json"))
 
-PICTURES = """
+BUDGET_PICTURE = RESULTS.parent / "pictures" / "budget-light.svg"
+BUDGET = """## Measured
 
 ![Recall by token budget, a line for each memory.](pictures/budget-light.svg#only-light)
 ![The same picture for dark pages.](pictures/budget-dark.svg#only-dark)
 
+*The share of questions whose every piece of evidence is handed over, by the tokens that may be.
+More: [Results](results.md).*
 """
 
 NONE_YET = """# Results
@@ -39,9 +42,12 @@ def on_files(files: Any, config: Any) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         page, plots = Path(folder) / "results.md", Path(folder) / "plots"
         write_report([read_results(file) for file in FILES], page, plots)
-        title, rest = page.read_text(encoding="utf-8").split("\n", 1)
-        pictures = PICTURES if (RESULTS.parent / "pictures" / "budget-light.svg").exists() else ""
-        files.append(File.generated(config, "results.md", content=title + pictures + rest))
+        files.append(File.generated(config, "results.md", content=page.read_text(encoding="utf-8")))
         for plot in plots.glob("*.svg"):
             files.append(File.generated(config, f"plots/{plot.name}", content=plot.read_text(encoding="utf-8")))
     return files
+
+
+def on_page_markdown(markdown: str, **kwargs: Any) -> str:
+    """Put the picture of the results where a page wants it, if there are results."""
+    return markdown.replace("<!-- recall by budget -->", BUDGET if BUDGET_PICTURE.exists() else "")

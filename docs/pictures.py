@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import cycle
 from pathlib import Path
 from textwrap import wrap
 from typing import Any
@@ -47,11 +48,11 @@ class Palette:
 PALETTES = (
     Palette(
         "light", "#1f2933", "#c4ccd4", "#98a4b0", "#00796b", "#c62828", "#b26a00",
-        ("#00796b", "#1565c0", "#b26a00", "#7b1fa2", "#c62828", "#5d6b78"),
+        ("#00796b", "#1565c0", "#b26a00", "#7b1fa2", "#c62828", "#5d6b78", "#00838f", "#827717"),
     ),
     Palette(
         "dark", "#e3e7ec", "#4a5464", "#6d7988", "#4db6ac", "#ff8a80", "#ffb74d",
-        ("#4db6ac", "#64b5f6", "#ffb74d", "#ce93d8", "#ff8a80", "#a9b4c0"),
+        ("#4db6ac", "#64b5f6", "#ffb74d", "#ce93d8", "#ff8a80", "#a9b4c0", "#80deea", "#dce775"),
     ),
 )  # fmt: skip
 
@@ -178,7 +179,7 @@ def similarity(run: Run, palette: Palette) -> Figure:
     axes.plot([], [], "_", color=palette.accent, markersize=11, markeredgewidth=2.5, label="threshold of the moment")
     axes.plot([], [], "o", color=palette.good, label="similarity across the cut (larger: a clearer cut)")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, 1.16), ncols=2, fontsize=10)
-    axes.set_xlim(0, segments[-1].end + 1)
+    axes.set_xlim(0, segments[-1].end + 3)
     axes.set_xlabel("turn of the thread (bottom: its segments; in colour: resumed episodes)")
     axes.xaxis.label.set_size(10)
     axes.set_ylabel("similarity")
@@ -241,7 +242,7 @@ def evidence(run: Run, palette: Palette) -> Figure:
     names = [" ".join(e.turns[0].text.split())[:28] + " …" for e in recall.episodes]
     places = np.arange(len(names))[::-1]
     right, left = np.zeros(len(names)), np.zeros(len(names))
-    for view, colour in zip(views, palette.series, strict=False):
+    for view, colour in zip(views, cycle(palette.series)):
         values = np.array([e.evidence.get(view, 0.0) for e in recall.episodes])
         axes.barh(places, values, left=np.where(values > 0, right, left), color=colour, label=view, height=0.62)
         right += np.maximum(values, 0)
@@ -251,7 +252,7 @@ def evidence(run: Run, palette: Palette) -> Figure:
     axes.spines["left"].set_visible(False)
     axes.axvline(0, color=palette.faint, linewidth=1)
     axes.set_xlabel("score, in standard deviations of each view")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.35, 1.18), ncols=len(views), fontsize=10)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.35, 1.26), ncols=4, fontsize=10)
     return figure
 
 
