@@ -289,6 +289,7 @@ def test_given_ids_and_made_ones_never_collide(memory: EpisodicMemory) -> None:
 
 def test_equal_texts_are_embedded_once(embedder: WordEmbedder) -> None:
     with EpisodicMemory(embedder=embedder) as memory:
+        embedder.texts.clear()
         memory.thread("t").extend([Turn("user", "ok"), Turn("assistant", "ok"), Turn("user", " ")])
         memory.thread("u").add("user", "ok")
         assert embedder.texts == ["ok"]

@@ -12,6 +12,7 @@ from tsim_core.errors import ConfigError
 from tsim_core.fusion import FusedRanking
 from tsim_core.linking import Linker, Linking
 from tsim_core.ranking import PublishedRanking
+from tsim_core.scale import Scale
 from tsim_core.segmentation import PublishedSegmentation, PublishedSegmenter, Segmenter
 from tsim_core.tokens import ESTIMATORS, Estimator, resolve_estimator
 from tsim_core.views import PublishedViews
@@ -94,15 +95,15 @@ class TSIMConfig:
         """The token estimator."""
         return resolve_estimator(self.tokens)
 
-    def segmenter(self) -> Segmenter:
-        """A fresh segmenter."""
+    def segmenter(self, scale: Scale) -> Segmenter:
+        """A fresh segmenter for an embedder of that scale."""
         if isinstance(self.segmentation, PublishedSegmentation):
             return PublishedSegmenter(self.segmentation)
-        return CalibratedSegmenter(self.segmentation)
+        return CalibratedSegmenter(self.segmentation, scale)
 
-    def linker(self) -> Linker | None:
-        """A fresh linker, where linking is on."""
-        return None if self.linking is None else Linker(self.linking)
+    def linker(self, scale: Scale) -> Linker | None:
+        """A fresh linker for an embedder of that scale, where linking is on."""
+        return None if self.linking is None else Linker(self.linking, scale)
 
     def replace(self, **changes: Any) -> TSIMConfig:
         """A copy with other values.

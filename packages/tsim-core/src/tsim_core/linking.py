@@ -143,10 +143,6 @@ class Linker:
         twin._ranks, twin._recent, twin._reservoir = list(self._ranks), list(self._recent), copy.copy(self._reservoir)
         return [twin.assign(segment, turns) for segment, turns in tail]
 
-    def guess(self, segment: ClosedSegment, turns: Sequence[SegTurn]) -> int | None:
-        """`guesses` for a single segment."""
-        return self.guesses([(segment, turns)])[0]
-
     def _values(self, new: Group) -> dict[int, float]:
         """Likeness with the episodes that it may continue, by rank: 1 for the last active one."""
         values = {}

@@ -42,7 +42,7 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
                 )
                 index = ThreadIndex(fresh, memory.embedder.dimension)
                 live = [row for row in renewed if row.live]
-                writer = ThreadWriter(store, fresh, index, config, memory.embed)
+                writer = ThreadWriter(store, fresh, index, config, memory.scale, memory.embed)
                 writer.append(live, {r.position: embedded[r.position] for r in live if r.position in embedded})
                 row = store.thread(thread.name)
                 assert row is not None

@@ -19,6 +19,7 @@ from tsim_core.embedding import Embedder, EmbedderLike, Vectors, embed_checked, 
 from tsim_core.errors import InputError, StoreClosedError, StoreError, StoreFormatError, StoreMismatchError
 from tsim_core.lexical import ANALYSIS_VERSION
 from tsim_core.recall import DEFAULT, Filter, Limit, recall_from
+from tsim_core.scale import Scale, scale_of
 from tsim_core.store import open_store
 from tsim_core.store.base import ThreadRow
 from tsim_core.thread import Thread
@@ -94,10 +95,12 @@ class EpisodicMemory:
             if self.read_only:
                 raise StoreFormatError(f"{self.location} holds no memory yet; write to it first")
             config = config or TSIMConfig.default()
+            self.scale = scale_of(self._embedder)
             with self._store.transaction():
                 self._store.set_meta(self._identity(config))
             return config
         if renew:
+            self.scale = scale_of(self._embedder)
             return config or TSIMConfig.from_dict(json.loads(meta["config"]))
         name, dimension = meta["embedder"], int(meta["dimension"])
         if (name, dimension) != (self._embedder.name, self._embedder.dimension):
@@ -111,6 +114,7 @@ class EpisodicMemory:
                 f"{self.location} was written with version {meta['analysis']} of the text analysis, this TSIM has "
                 f"{ANALYSIS_VERSION}: tsim reindex --store {self.location}"
             )
+        self.scale = Scale(*json.loads(meta["scale"]))
         stored = TSIMConfig.from_dict(json.loads(meta["config"]))
         if config is not None and config.written() != stored.written():
             differ = [n for n, v in config.written().items() if v != stored.written()[n]]
@@ -125,6 +129,7 @@ class EpisodicMemory:
             "embedder": self._embedder.name,
             "dimension": str(self._embedder.dimension),
             "analysis": str(ANALYSIS_VERSION),
+            "scale": json.dumps([self.scale.unrelated, self.scale.related]),
             "config": json.dumps(config.to_dict(), sort_keys=True),
         }
 
@@ -261,7 +266,7 @@ class EpisodicMemory:
         """What writes to a thread, in line with the store."""
         writer = self._writers.get(row.name)
         if writer is None or not writer.continues(row):
-            writer = ThreadWriter(self._store, row, self._index(row), self._config, self.embed)
+            writer = ThreadWriter(self._store, row, self._index(row), self._config, self.scale, self.embed)
         return writer
 
     def _keep(self, name: tuple[str, ...], writer: ThreadWriter) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from tsim_core.clusters import Cluster, assign
 from tsim_core.config import TSIMConfig
 from tsim_core.embedding import Vectors
+from tsim_core.scale import Scale
 from tsim_core.segmentation import ClosedSegment, SegTurn
 from tsim_core.store.base import ClusterRow, Columns, SegmentRow, Store, ThreadRow, TurnRow
 from tsim_core.store.sqlite import speaker_of
@@ -30,20 +31,24 @@ class ThreadWriter:
         row: The thread.
         index: Its index, up to date with the store.
         config: Configuration.
+        scale: What the embedder's similarities mean.
         embed: Embeds texts that are made here (summaries and clusters).
     """
 
-    def __init__(self, store: Store, row: ThreadRow, index: ThreadIndex, config: TSIMConfig, embed: Embed) -> None:
+    def __init__(
+        self, store: Store, row: ThreadRow, index: ThreadIndex, config: TSIMConfig, scale: Scale, embed: Embed
+    ) -> None:
         self._store = store
         self._row = row
         self._index = index
         self._config = config
+        self._scale = scale
         self._embed = embed
         self._restore(row.state)
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        self._segmenter = self._config.segmenter()
-        self._linker = self._config.linker()
+        self._segmenter = self._config.segmenter(self._scale)
+        self._linker = self._config.linker(self._scale)
         self._checkpoint = int(state.get("checkpoint", 0))
         if "segmenter" in state:
             self._segmenter.restore(state["segmenter"], self._fetch)
@@ -149,7 +154,7 @@ class ThreadWriter:
             if final and turn.position + 1 - self._checkpoint >= CHECKPOINT_EVERY:
                 self._checkpoint = turn.position + 1
                 self._store.put_checkpoint(self._row.key, self._checkpoint, self._state())
-        opened = [self._guessed(segment) for segment in self._segmenter.tail()]
+        opened = self._tail()
         self._store.delete_segments(self._row.key, sorted(stale - {s.start for s in closed + opened}))
         self._store.put_segments(self._row.key, closed + opened)
         self._index.replace_segments(before + closed + opened)
@@ -162,12 +167,13 @@ class ThreadWriter:
             episode = self._linker.assign(segment, self._turns_of(segment))
         return _segment_row(segment, episode, closed_at)
 
-    def _guessed(self, segment: ClosedSegment) -> SegmentRow:
-        """A segment of the tail: it may still grow, be cut elsewhere or belong elsewhere."""
-        episode = None
+    def _tail(self) -> list[SegmentRow]:
+        """What is not final: it may still grow, be cut elsewhere or belong elsewhere."""
+        tail = self._segmenter.tail()
+        episodes: list[int | None] = [None] * len(tail)
         if self._linker is not None:
-            episode = self._linker.guess(segment, self._turns_of(segment))
-        return _segment_row(segment, episode, None)
+            episodes = self._linker.guesses([(segment, self._turns_of(segment)) for segment in tail])
+        return [_segment_row(segment, episode, None) for segment, episode in zip(tail, episodes, strict=True)]
 
     def _turns_of(self, segment: ClosedSegment) -> list[SegTurn]:
         first, last = np.searchsorted(self._index.positions, (segment.start, segment.end))
