@@ -34,32 +34,46 @@ def vectors(like: dict[int, float]) -> np.ndarray:
     return rows
 
 
+def test_what_is_near_gets_a_share_that_fades() -> None:
+    given = lent(TOTALS, table(), vectors({}).__getitem__, 0.5, 0.0)
+    assert given[9:13].tolist() == pytest.approx([4.0, 0.0, 4.0, 2.0])
+    assert given[10 + REACH] > 0
+    assert given[10 + REACH + 1] == 0
+
+
 def test_what_is_alike_and_near_gets_a_share_and_nothing_else_does() -> None:
-    rows = vectors({8: 0.9, 12: 0.9, 25: 0.9})
-    given = lent(TOTALS, table(), rows.__getitem__, 0.5)
+    rows = vectors({8: 0.95, 12: 0.95, 25: 0.95})
+    given = lent(TOTALS, table(), rows.__getitem__, 0.0, 0.5)
     assert given[8] == given[12] == pytest.approx(0.5 * 8.0)
     assert given[25] == 0, "alike, but far away"
     assert given[9] < 0.5, "near, but not alike"
     assert given[10] == 0
 
 
-def test_the_reach_is_counted_in_runs() -> None:
-    rows = vectors({10 - REACH: 0.9, 10 - REACH - 1: 0.9})
-    given = lent(TOTALS, table(), rows.__getitem__, 1.0)
-    assert given[10 - REACH] > 0
-    assert given[10 - REACH - 1] == 0
+def test_a_lender_stays_ahead() -> None:
+    given = lent(TOTALS, table(), vectors({9: 0.99}).__getitem__, 1.0, 1.0)
+    assert given.max() < 8.0
+
+
+def test_what_comes_back_is_near_every_one_of_its_runs() -> None:
+    episodes = np.arange(COUNT)
+    episodes[20] = 10
+    numbers = np.unique(episodes, return_inverse=True)[1]
+    turns = TurnTable(numbers, np.ones(COUNT), ["user"] * COUNT, [None] * COUNT, np.full(COUNT, np.nan))
+    given = lent(TOTALS[:-1], turns, vectors({}).__getitem__, 0.5, 0.0)
+    assert given[numbers[[9, 11, 19, 21]]].tolist() == pytest.approx([4.0] * 4)
 
 
 def test_nothing_is_lent_to_another_thread() -> None:
     rows = vectors({9: 0.9, 11: 0.9})
-    given = lent(TOTALS, table([0] * 11 + [1] * 19), rows.__getitem__, 1.0)
+    given = lent(TOTALS, table([0] * 11 + [1] * 19), rows.__getitem__, 0.5, 0.5)
     assert given[9] > 0
-    assert given[11] == 0
+    assert not given[11:].any()
 
 
-def test_blank_turns_and_tiny_threads_lend_nothing() -> None:
+def test_blank_turns_and_tiny_threads_are_like_nothing() -> None:
     rows = vectors({9: 0.9})
     rows[10] = 0
-    assert not lent(TOTALS, table(), rows.__getitem__, 1.0)[:9].any()
+    assert not lent(TOTALS, table(), rows.__getitem__, 0.0, 1.0)[:9].any()
     turns = TurnTable(np.arange(2), np.ones(2), ["user"] * 2, [None] * 2, np.full(2, np.nan))
-    assert not lent(TOTALS[9:11], turns, vectors({}).__getitem__, 1.0).any()
+    assert not lent(TOTALS[9:11], turns, vectors({}).__getitem__, 0.0, 1.0).any()

@@ -45,8 +45,9 @@ class FusedRanking:
             spread thin.
         speaker: Added to the turns of a speaker whom the query names.
         time: Added to the turns of a time that the query names; to those around it, less.
-        nearby: How much of what the best episodes stand out by is lent at most to what is like them around them: what
-            was cut or braided is still found together; see `tsim_core.lending`.
+        adjacent: Share of what the best episodes stand out by that is lent to the runs before and after theirs; its
+            square goes to the next but one (see `tsim_core.lending`).
+        alike: Share that is lent to a run around them for being like them.
         neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
         idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
         k1: Saturation of BM25.
@@ -61,7 +62,8 @@ class FusedRanking:
     compact: float = 400
     speaker: float = 2.5
     time: float = 3.0
-    nearby: float = 1.0
+    adjacent: float = 0.7
+    alike: float = 0.5
     neighbour: float = 0.4
     idf_power: float = 2.0
     k1: float = 1.2
@@ -71,7 +73,7 @@ class FusedRanking:
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ConfigError(f"{field.name} {getattr(self, field.name)}: expected at least 0")
-        for name in ("nearby", "neighbour", "b"):
+        for name in ("adjacent", "alike", "neighbour", "b"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} {getattr(self, name)}: expected 0 to 1")
         if self.raw + self.context + self.lexical + self.episode_lexical + self.episode_raw == 0:
@@ -230,7 +232,7 @@ def rank_fused(
     turn_scores = np.sum(list(of_turns.values()), axis=0)
     episode_scores = np.sum(list(of_episodes.values()), axis=0)
     totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
-    of_episodes["nearby"] = lent(totals, turns, vectors, config.nearby)
+    of_episodes["nearby"] = lent(totals, turns, vectors, config.adjacent, config.alike)
     totals = totals + of_episodes["nearby"]
     sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
     shares = episode_scores + LENT_TO_TURNS * of_episodes["nearby"]

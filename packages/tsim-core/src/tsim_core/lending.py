@@ -1,13 +1,14 @@
 """What an episode that stands out lends to those around it: a topic that was cut or braided is still found together.
 
 Linking decides when a turn comes in, from little. At recall the query has shown where the answer lies, so the runs
-around that place are looked at again: each gets a share of what the episode stands out by, the larger the more it is
-like it and less like the rest of the thread. The scale is drawn from the thread itself, so it fits any embedder.
+around that place are looked at again: each gets a share of what the episode stands out by, the larger the nearer it is
+and the more it is like it. Nearness counts by itself, since what refers back ("that one, but the other way round") may
+be like nothing. Likeness is measured against the rest of the thread, so its scale fits any embedder.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,10 +26,11 @@ VectorsOf = Callable[[Rows], Vectors]
 """Rows to their unit vectors, shape (len(rows), d); zero rows for blank turns."""
 
 LENDERS = 2  # the best episodes are looked around
-REACH = 5  # runs on each side of each of its runs
+REACH = 4  # runs on each side of each of its runs
 SAMPLE = 24  # runs elsewhere that show how alike unrelated ones are
 KEPT = 8  # turns that stand for the lender
-FULL = 2.0  # standard deviations above the unrelated at which all is lent
+FULL = 4.0  # standard deviations above the unrelated that make full likeness
+MOST = 0.95  # of what a lender stands out by: it stays ahead
 
 
 class Runs:
@@ -52,46 +54,61 @@ class Runs:
         return np.arange(self.bounds[run], self.bounds[run + 1])
 
 
-def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, share: float) -> Scores:
+def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, adjacent: float, alike: float) -> Scores:
     """What the best episodes lend.
 
     Args:
         totals: Score of each episode.
         turns: The turns.
         vectors: Gives their vectors.
-        share: How much of what a lender stands out by is lent at most.
+        adjacent: Share of what a lender stands out by that goes to the next run; the next but one gets its square.
+        alike: Share that goes to a run within reach for its likeness.
 
     Returns:
-        What each episode gets, at least 0: the most that one lender offers.
+        What each episode gets, at least 0: the most that one of its runs is offered.
     """
     given = np.zeros_like(totals)
     runs = turns.runs
-    count = len(runs.episodes)
-    if not share or count < 2:
+    if len(runs.episodes) < 2 or not (adjacent or alike):
         return given
-    sample = np.unique(np.linspace(0, count - 1, SAMPLE).astype(np.int64))
-    thread = turns.thread_of_row
     for lender in np.argsort(-totals, kind="stable")[:LENDERS].tolist():
-        own = _spoken(vectors(turns.rows(lender)))[:KEPT]
-        if not len(own):
-            continue
-        at = np.flatnonzero(runs.episodes == lender)
-        near = {run + step for run in at.tolist() for step in range(-REACH, REACH + 1) if 0 <= run + step < count}
-        if thread is not None:
-            mine = thread[turns.rows(lender)[0]]
-            near = {run for run in near if thread[runs.bounds[run]] == mine}
-        near -= set(at.tolist())
-        others = [run for run in sample.tolist() if run not in near and runs.episodes[run] != lender]
-        unrelated = [_alike(own, vectors(runs.rows(run))) for run in others]
-        if len(unrelated) < 2:  # too little to tell what is like and what is not
-            continue
-        mean, spread = float(np.mean(unrelated)), max(float(np.std(unrelated)), 1e-3)
-        excess = share * max(0.0, float(totals[lender] - np.median(totals)))
-        for run in sorted(near):
-            nearness = (_alike(own, vectors(runs.rows(run))) - mean) / (FULL * spread)
+        excess = max(0.0, float(totals[lender] - np.median(totals)))
+        distances = _around(lender, turns)
+        likenesses = _likenesses(lender, distances, turns, vectors) if alike else {}
+        for run, distance in distances.items():
+            share = adjacent**distance + alike * likenesses.get(run, 0.0)
             episode = int(runs.episodes[run])
-            given[episode] = max(given[episode], excess * min(1.0, max(0.0, nearness)))
+            given[episode] = max(given[episode], excess * min(MOST, share))
     return given
+
+
+def _around(episode: int, turns: TurnTable) -> dict[int, int]:
+    """The runs of other episodes around those of one in its thread, with their distance in runs."""
+    runs, thread = turns.runs, turns.thread_of_row
+    own = np.flatnonzero(runs.episodes == episode)
+    near: dict[int, int] = {}
+    for distance in range(1, REACH + 1):
+        for run in np.concatenate([own - distance, own + distance]).tolist():
+            if 0 <= run < len(runs.episodes) and runs.episodes[run] != episode:
+                near.setdefault(run, distance)
+    if thread is not None:
+        mine = thread[runs.bounds[own[0]]]
+        near = {run: distance for run, distance in near.items() if thread[runs.bounds[run]] == mine}
+    return near
+
+
+def _likenesses(episode: int, near: Iterable[int], turns: TurnTable, vectors: VectorsOf) -> dict[int, float]:
+    """How like an episode the runs around it are: from 0, as unrelated ones, to 1."""
+    runs = turns.runs
+    own = _spoken(vectors(turns.rows(episode)))[:KEPT]
+    sample = np.unique(np.linspace(0, len(runs.episodes) - 1, SAMPLE).astype(np.int64)).tolist()
+    near = set(near)
+    elsewhere = [run for run in sample if run not in near and runs.episodes[run] != episode]
+    if not len(own) or len(elsewhere) < 2:  # too little to tell what is like and what is not
+        return {}
+    unrelated = [_alike(own, vectors(runs.rows(run))) for run in elsewhere]
+    mean, spread = float(np.mean(unrelated)), max(float(np.std(unrelated)), 1e-3)
+    return {run: min(1.0, max(0.0, (_alike(own, vectors(runs.rows(run))) - mean) / (FULL * spread))) for run in near}
 
 
 def _spoken(rows: Vectors) -> Vectors:
