@@ -42,10 +42,10 @@ def test_what_is_near_gets_a_share_that_fades() -> None:
 
 
 def test_what_is_alike_and_near_gets_a_share_and_nothing_else_does() -> None:
-    rows = vectors({8: 0.95, 12: 0.95, 25: 0.95})
+    rows = vectors({8: 0.9, 12: 0.9, 24: 0.9})
     given = lent(TOTALS, table(), rows.__getitem__, 0.0, 0.5)
-    assert given[8] == given[12] == pytest.approx(0.5 * 8.0)
-    assert given[25] == 0, "alike, but far away"
+    assert given[8] == given[12] == pytest.approx(0.5 * 8.0, rel=0.02)
+    assert given[24] == 0, "alike, but far away"
     assert given[9] < 0.5, "near, but not alike"
     assert given[10] == 0
 
