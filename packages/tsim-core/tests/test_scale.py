@@ -34,13 +34,29 @@ def test_an_embedder_with_a_common_component_has_a_higher_and_narrower_scale() -
     assert shifted.related - shifted.unrelated < plain.related - plain.unrelated
 
 
-def test_an_embedder_that_tells_nothing_apart_is_refused() -> None:
-    class Constant(WordEmbedder):
-        def embed(self, texts: Sequence[str]) -> Vectors:
-            return np.tile(np.eye(1, self.dimension, dtype=np.float32), (len(texts), 1))
+class Constant(WordEmbedder):
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return np.tile(np.eye(1, self.dimension, dtype=np.float32), (len(texts), 1))
 
-    with pytest.raises(EmbedderError, match="cannot tell topics apart"):
-        measure(Constant())
+
+class Closed(WordEmbedder):
+    def embed(self, texts: Sequence[str]) -> Vectors:
+        return unit_rows(np.array([{"cat": [1.0]}[text] for text in texts], dtype=np.float32))
+
+
+@pytest.mark.parametrize("stand_in", [Constant(), Closed()])
+def test_a_stand_in_has_no_scale_which_is_said(stand_in: WordEmbedder, caplog: pytest.LogCaptureFixture) -> None:
+    assert measure(stand_in) == MINILM
+    assert "its episodes will be poor" in caplog.text
+
+
+def test_an_embedder_that_fails_is_an_error() -> None:
+    class Down(WordEmbedder):
+        def embed(self, texts: Sequence[str]) -> Vectors:
+            raise ConnectionError("no route")
+
+    with pytest.raises(EmbedderError, match="no route"):
+        measure(Down())
 
 
 def test_spread_maps_the_unit_scale_to_likenesses() -> None:

@@ -40,7 +40,7 @@ class Assembly:
         overlap: Turns that neighbouring windows of ``max_messages`` share.
     """
 
-    k: int | None = 5
+    k: int | None = 10
     max_tokens: int | None = 1100
     thrift: float = 0.75
     max_messages: int | None = None
