@@ -308,7 +308,7 @@ class TestWithMemory:
 async def test_a_slow_memory_does_not_block_the_event_loop() -> None:
     class Slow(WordEmbedder):
         def embed(self, texts: Sequence[str]) -> Vectors:
-            time.sleep(0.3)
+            time.sleep(2)  # long against any pause of a busy machine
             return super().embed(texts)
 
     with EpisodicMemory(embedder=Slow()) as memory:
@@ -320,7 +320,7 @@ async def test_a_slow_memory_does_not_block_the_event_loop() -> None:
             longest, last = max(longest, time.perf_counter() - last), time.perf_counter()
         await run
         assert texts(memory, "alice", "t1") == ["one", "answer 1"]
-        assert longest < 0.25
+        assert longest < 1.5
 
 
 def test_nothing_is_warned_of_in_a_normal_run(memory: EpisodicMemory) -> None:

@@ -16,7 +16,7 @@ from ..helpers import WordEmbedder, WordEmbeddings
 def test_turns_and_queries_go_through_their_own_methods() -> None:
     embeddings = WordEmbeddings()
     with open_memory(":memory:", embedder=embeddings) as memory:
-        memory.thread("a").extend([])
+        embeddings.calls.clear()  # opening a new store measured the model
         memory.thread("a").add("user", "The cat sleeps in the red basket.")
         assert embeddings.calls == ["embed_documents"]
         (found,) = TSIMRetriever(memory=memory, scope="a").invoke("Where does the cat sleep?")
@@ -75,7 +75,11 @@ def test_a_foreign_store_and_a_closed_one(tmp_path: Path) -> None:
 
 
 class Broken(Embeddings):
+    up = False
+
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        if self.up:
+            return [[1.0, 1.0] for _ in texts]
         raise ConnectionError("no route")
 
     def embed_query(self, text: str) -> list[float]:
@@ -88,7 +92,12 @@ class Down(Broken):
 
 
 async def test_a_model_that_fails_is_an_error_and_nothing_is_stored() -> None:
-    with open_memory(":memory:", embedder=LangChainEmbedder(Broken(), dimension=2)) as memory:
+    with pytest.raises(EmbedderError, match="no route"):
+        open_memory(":memory:", embedder=LangChainEmbedder(Broken(), dimension=2))
+    broken, down = Broken(), Down()
+    broken.up = down.up = True
+    with open_memory(":memory:", embedder=LangChainEmbedder(broken, dimension=2)) as memory:
+        broken.up = False
         with pytest.raises(EmbedderError, match="no route"):
             TSIMMemory(memory=memory, scope="a").save_context({"input": "x"}, {"output": "y"})
         assert memory.stats()["turns"] == 0
@@ -96,8 +105,10 @@ async def test_a_model_that_fails_is_an_error_and_nothing_is_stored() -> None:
             TSIMRetriever(memory=memory, scope="a").invoke("x")
         with pytest.raises(EmbedderError, match="NaN"):
             await TSIMRetriever(memory=memory, scope="a").ainvoke("x")
-    down = LangChainEmbedder(Down(), dimension=2)
-    with open_memory(":memory:", embedder=down) as memory, pytest.raises(EmbedderError, match="no route"):
+    with (
+        open_memory(":memory:", embedder=LangChainEmbedder(down, dimension=2)) as memory,
+        pytest.raises(EmbedderError, match="no route"),
+    ):
         await TSIMRetriever(memory=memory, scope="a").ainvoke("x")
     with pytest.raises(EmbedderError, match="Pass dimension="):
         LangChainEmbedder(Down())

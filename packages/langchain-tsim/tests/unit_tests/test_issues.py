@@ -173,6 +173,7 @@ def test_issue_15_a_fork_leaves_one_message(memory: EpisodicMemory) -> None:
 def test_issue_16_growth_is_linear(memory: EpisodicMemory, embedder: WordEmbedder) -> None:
     """microsoft agent-framework 7242: whole history appended on each call, superlinear growth."""
     ours = agent(memory, *[f"answer {n}" for n in range(12)])
+    embedder.texts.clear()
     for n in range(12):
         ours.invoke(ask(f"question {n}"), RUN)
     assert len(texts(memory, "1")) == 24
