@@ -1,8 +1,8 @@
 """What TSIM does, on a thread of several hundred turns.
 
-Ingests five months of one person's chat with an assistant (mixed topics, no session marks), then asks for ordinary help.
-Each answer hangs on a rule that was set weeks before and never mentioned again. Prints the episodes that come back, what
-each view says of them, the tokens handed over and the times.
+Ingests five months of one person's chat with an assistant (mixed topics, no session marks), then asks for ordinary
+help. Each answer hangs on a rule that was set weeks before and never mentioned again. Prints the episodes that come
+back, what each view says of them, the tokens handed over and the times.
 
     python examples/demo.py [--all]
 """
@@ -42,8 +42,8 @@ def main() -> None:
         episodes = thread.episodes()
         linked = sum(len(episode.segments) > 1 for episode in episodes)
         console.print(
-            f"{len(turns)} turns, {turns[0].timestamp:%d %B} to {turns[-1].timestamp:%d %B %Y}: {len(episodes)} episodes "
-            f"({linked} of them resumed after an interruption), {1000 * seconds / len(turns):.0f} ms a turn\n"
+            f"{len(turns)} turns, {turns[0].timestamp:%d %B} to {turns[-1].timestamp:%d %B %Y}: "
+            f"{len(episodes)} episodes ({linked} of them resumed after an interruption), {1000 * seconds / len(turns):.0f} ms a turn\n"
         )
         for request in requests if arguments.all else requests[:3]:
             start = time.perf_counter()

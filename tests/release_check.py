@@ -2,8 +2,8 @@
 
     python tests/release_check.py [--set-version 0.2.0]
 
-Checks that all distributions carry one version, that each builds as wheel and sdist, that the wheels install together with
-`pip check` clean, that each module imports and carries ``py.typed``, and that the commands run.
+Checks that all distributions carry one version, that each builds as wheel and sdist, that the wheels install together
+with `pip check` clean, that each module imports and carries ``py.typed``, and that the commands run.
 """
 
 from __future__ import annotations
