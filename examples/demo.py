@@ -43,7 +43,8 @@ def main() -> None:
         linked = sum(len(episode.segments) > 1 for episode in episodes)
         console.print(
             f"{len(turns)} turns, {turns[0].timestamp:%d %B} to {turns[-1].timestamp:%d %B %Y}: "
-            f"{len(episodes)} episodes ({linked} of them resumed after an interruption), {1000 * seconds / len(turns):.0f} ms a turn\n"
+            f"{len(episodes)} episodes ({linked} of them resumed after an interruption), "
+            f"{1000 * seconds / len(turns):.0f} ms a turn\n"
         )
         for request in requests if arguments.all else requests[:3]:
             start = time.perf_counter()

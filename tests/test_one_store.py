@@ -1,4 +1,4 @@
-"""One store file through every door: a LangChain chain writes, a LangGraph graph goes on, LlamaIndex and the CLI read."""
+"""One store file through every door: a chain writes it, a graph goes on, an engine and the command line read."""
 
 from __future__ import annotations
 

@@ -30,7 +30,8 @@ REACH = 4  # runs on each side of each of its runs
 SAMPLE = 24  # runs elsewhere that show how alike unrelated ones are
 KEPT = 8  # turns that stand for the lender
 FULL = 4.0  # standard deviations above the unrelated that make full likeness
-MOST = 0.95  # of what a lender stands out by: it stays ahead
+MOST = 0.95  # of what a lender stands out by
+BEHIND = 0.01  # a borrower stays behind its lender by so much
 
 
 class Runs:
@@ -78,7 +79,8 @@ def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, adjacent: float, 
         for run, distance in distances.items():
             share = adjacent**distance + alike * likenesses.get(run, 0.0)
             episode = int(runs.episodes[run])
-            given[episode] = max(given[episode], excess * min(MOST, share))
+            room = float(totals[lender] - totals[episode]) - BEHIND
+            given[episode] = max(given[episode], min(excess * min(MOST, share), room))
     return given
 
 
