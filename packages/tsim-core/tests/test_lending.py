@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from tsim_core.fusion import TurnTable
-from tsim_core.lending import REACH, lent
+from tsim_core.lending import FADE, REACH, lent
 
 COUNT = 30
 TOTALS = np.zeros(COUNT, dtype=np.float32)
@@ -36,7 +36,7 @@ def vectors(like: dict[int, float]) -> np.ndarray:
 
 def test_what_is_near_gets_a_share_that_fades() -> None:
     given = lent(TOTALS, table(), vectors({}).__getitem__, 0.5, 0.0)
-    assert given[9:13].tolist() == pytest.approx([4.0, 0.0, 4.0, 2.0])
+    assert given[9:13].tolist() == pytest.approx([4.0, 0.0, 4.0, 4.0 * FADE])
     assert given[10 + REACH] > 0
     assert given[10 + REACH + 1] == 0
 

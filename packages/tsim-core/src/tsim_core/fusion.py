@@ -45,8 +45,8 @@ class FusedRanking:
             spread thin.
         speaker: Added to the turns of a speaker whom the query names.
         time: Added to the turns of a time that the query names; to those around it, less.
-        adjacent: Share of what the best episodes stand out by that is lent to the runs before and after theirs; its
-            square goes to the next but one (see `tsim_core.lending`).
+        adjacent: Share of what the best episodes stand out by that is lent to the runs before and after theirs, and
+            less to those farther away (see `tsim_core.lending`).
         alike: Share that is lent to a run around them for being like them.
         neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
         idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
@@ -62,7 +62,7 @@ class FusedRanking:
     compact: float = 400
     speaker: float = 2.5
     time: float = 3.0
-    adjacent: float = 0.7
+    adjacent: float = 0.65
     alike: float = 0.5
     neighbour: float = 0.4
     idf_power: float = 2.0

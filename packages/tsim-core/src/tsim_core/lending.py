@@ -30,6 +30,7 @@ REACH = 4  # runs on each side of each of its runs
 SAMPLE = 24  # runs elsewhere that show how alike unrelated ones are
 KEPT = 8  # turns that stand for the lender
 FULL = 4.0  # standard deviations above the unrelated that make full likeness
+FADE = 0.8  # from one run to the next
 MOST = 0.95  # of what a lender stands out by
 BEHIND = 0.01  # a borrower stays behind its lender by so much
 
@@ -62,7 +63,7 @@ def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, adjacent: float, 
         totals: Score of each episode.
         turns: The turns.
         vectors: Gives their vectors.
-        adjacent: Share of what a lender stands out by that goes to the next run; the next but one gets its square.
+        adjacent: Share of what a lender stands out by that goes to the next run; those behind it get less.
         alike: Share that goes to a run within reach for its likeness.
 
     Returns:
@@ -77,7 +78,7 @@ def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, adjacent: float, 
         distances = _around(lender, turns)
         likenesses = _likenesses(lender, distances, turns, vectors) if alike else {}
         for run, distance in distances.items():
-            share = adjacent**distance + alike * likenesses.get(run, 0.0)
+            share = adjacent * FADE ** (distance - 1) + alike * likenesses.get(run, 0.0)
             episode = int(runs.episodes[run])
             room = float(totals[lender] - totals[episode]) - BEHIND
             given[episode] = max(given[episode], min(excess * min(MOST, share), room))
