@@ -157,12 +157,13 @@ class TurnTable:
     @cached_property
     def named(self) -> list[tuple[Terms, NDArray[np.int64]]]:
         """Of each speaker who has a name: its terms, and the rows."""
-        rows: dict[str, list[int]] = {}
-        for row in range(len(self)):
-            label = self.label(row)
-            if label.casefold() not in NO_NAMES:
-                rows.setdefault(label, []).append(row)
-        return [(hashed_terms(label), np.array(of_label)) for label, of_label in rows.items()]
+        labels = [speaker or role for speaker, role in zip(self.speakers, self.roles, strict=True)]
+        rows: dict[str, list[int]] = {label: [] for label in set(labels) if label.casefold() not in NO_NAMES}
+        if rows:
+            for row, label in enumerate(labels):
+                if label in rows:
+                    rows[label].append(row)
+        return [(hashed_terms(label), np.array(of_label)) for label, of_label in sorted(rows.items())]
 
 
 def rank_fused(
