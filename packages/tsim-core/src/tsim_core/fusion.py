@@ -265,7 +265,7 @@ REACH = 5
 """Turns on each side that make up a context."""
 LEAST_LABELLED = 0.05
 """Share of the turns that begin with a name and a colon before it is taken for a speaker, and not for "Note:"."""
-LENT_TO_TURNS = 0.2
+LENT_TO_TURNS = 0.1
 """Share of what its neighbours lend to an episode that reaches its turns: which of them is meant, nobody knows."""
 
 
