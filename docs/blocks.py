@@ -26,7 +26,12 @@ from pathlib import Path
 from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted(ROOT.glob("packages/*/README.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,}) *(?P<language>[\w+-]*)(?P<rest>.*)$")
 SETS_UP = re.compile(r"(pip install|make|git clone|cd|export|source|\. |python3? -m venv)\b")

@@ -1,8 +1,8 @@
-"""Hooks of MkDocs: pages that are made while the site is built, from docstrings and from results files."""
+"""Hooks of MkDocs: reference pages made from docstrings, and a place in the navigation for every report of results."""
 
 from __future__ import annotations
 
-import tempfile
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,44 +10,32 @@ import reference
 from mkdocs.structure.files import File
 
 RESULTS = Path(__file__).resolve().parent / "results"
-FILES = sorted(RESULTS.glob("*.json"))
 
-BUDGET_PICTURE = RESULTS.parent / "pictures" / "budget-light.svg"
-BUDGET = """## Measured
 
-![Recall by token budget, a line for each memory.](pictures/budget-light.svg#only-light)
-![The same picture for dark pages.](pictures/budget-dark.svg#only-dark)
+def reports() -> dict[str, str]:
+    """The reports in ``docs/results``: file name and what it measures, by its first heading of a package."""
+    found = {}
+    for path in sorted(RESULTS.glob("*.md")):
+        if path.name != "index.md":
+            heading = re.search(r"^## (.+)$", path.read_text(encoding="utf-8"), re.MULTILINE)
+            found[path.name] = f"{path.stem}: {heading[1]}" if heading else path.stem
+    return found
 
-*The share of questions whose every piece of evidence is handed over, by the tokens that may be.
-More: [Results](results.md).*
-"""
 
-NONE_YET = """# Results
-
-This checkout holds no results files. `scale-qa run` writes them, and this page is made from what lies in
-`docs/results`; see [Benchmark your own memory](tutorials/benchmark.md).
-"""
+def on_config(config: Any) -> Any:
+    """Put the reports behind the page that says how to read them."""
+    (section,) = (entry["Results"] for entry in config.nav if "Results" in entry)
+    section += [{title: f"results/{name}"} for name, title in reports().items()]
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages."""
+    """Add the reference pages."""
     for path, content in reference.pages().items():
         files.append(File.generated(config, path, content=content))
-    if not FILES:
-        files.append(File.generated(config, "results.md", content=NONE_YET))
-        return files
-    from scale_qa.report import write_report
-    from scale_qa.results import read_results
-
-    with tempfile.TemporaryDirectory() as folder:
-        page, plots = Path(folder) / "results.md", Path(folder) / "plots"
-        write_report([read_results(file) for file in FILES], page, plots)
-        files.append(File.generated(config, "results.md", content=page.read_text(encoding="utf-8")))
-        for plot in plots.glob("*.svg"):
-            files.append(File.generated(config, f"plots/{plot.name}", content=plot.read_text(encoding="utf-8")))
     return files
 
 
 def on_page_markdown(markdown: str, **kwargs: Any) -> str:
-    """Put the picture of the results where a page wants it, if there are results."""
-    return markdown.replace("<!-- recall by budget -->", BUDGET if BUDGET_PICTURE.exists() else "")
+    """List the reports where a page wants them."""
+    return markdown.replace("<!-- reports -->", "\n".join(f"- [{title}]({name})" for name, title in reports().items()))

@@ -5,7 +5,7 @@
 thread      the similarity along the example thread, with its thresholds and cuts
 problem     what three ways of remembering hand to the model for one request
 evidence    what each view adds to the episodes of one recall
-budget      recall by token budget, from the results files, when there are any
+budget      recall by token budget, from the tables of docs/results/quality.md
 """
 
 from __future__ import annotations
@@ -126,9 +126,7 @@ def main() -> None:
         draw(arguments.out, "thread", similarity, run)
         draw(arguments.out, "problem", problem, run)
         draw(arguments.out, "evidence", evidence, run)
-    files = sorted((ROOT / "docs" / "results").glob("*.json"))
-    if files:
-        draw(arguments.out, "budget", by_budget, [json.loads(file.read_text(encoding="utf-8")) for file in files])
+    draw(arguments.out, "budget", by_budget, (ROOT / "docs" / "results" / "quality.md").read_text(encoding="utf-8"))
 
 
 def draw(folder: Path, name: str, picture: Callable[[Any, Palette], Figure], data: Any) -> None:
@@ -256,27 +254,25 @@ def evidence(run: Run, palette: Palette) -> Figure:
     return figure
 
 
-def by_budget(documents: Sequence[Mapping[str, Any]], palette: Palette) -> Figure:
-    """All-evidence recall by token budget, for the systems of the largest package."""
-    document = max(documents, key=lambda d: (d["package"]["counts"]["questions"], len(d["systems"])))
-    first = ["tsim", "tsim-paper", "bm25-256", "hybrid-rrf", "sliding-3", "dense-turn"]
-    names = [name for name in first if name in document["systems"]]
+def by_budget(report: str, palette: Palette) -> Figure:
+    """All-evidence recall by token budget, from the first table of a report of ``scale-qa report``."""
+    table = report.split("### Evidence", 1)[1].strip().split("\n\n")[0]
+    header, _, *rows = ([cell.strip(" `*") for cell in row.split("|")[1:-1]] for row in table.splitlines())
+    budgets = {i: head.split()[0] for i, head in enumerate(header) if head.endswith(" tokens")}
+    recall = {row[0]: [float(row[i].split()[0]) for i in budgets] for row in rows}
+    names = [n for n in ("tsim", "hybrid-rrf", "bm25-256", "sliding-3", "tsim-paper", "dense-turn") if n in recall]
     figure = Figure(figsize=(6.4, 3.8))
     axes = figure.subplots()
+    places = [int(budget.replace(",", "")) for budget in budgets.values()]
     for name, colour in zip(names, palette.series, strict=False):
-        recall = document["systems"][name]["recall_at_tokens"]
-        budgets = sorted(map(int, recall))
-        style = {"linewidth": 3 if name == "tsim" else 1.6, "marker": "o"}
-        axes.plot(budgets, [recall[str(b)] for b in budgets], color=colour, label=name, **style)
-    axes.set_xticks(budgets, [f"{b:,}" for b in budgets])
-    axes.set_xlabel("tokens handed over")
+        width = 3 if name == "tsim" else 1.6
+        axes.plot(places, recall[name], color=colour, label=name, linewidth=width, marker="o")
+    axes.set_xticks(places, list(budgets.values()))
+    axes.set_xlabel("tokens that may be handed over")
     axes.set_ylabel("questions with all their evidence")
     axes.set_ylim(0, 1.02)
     axes.grid(axis="y", color=palette.faint, linewidth=0.6)
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=10)
-    axes.set_title(
-        f"{document['package']['name']}: {document['package']['counts']['questions']:,} questions", fontsize=11
-    )
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), ncols=3, fontsize=10)
     return figure
 
 
