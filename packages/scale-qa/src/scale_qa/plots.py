@@ -93,6 +93,7 @@ def by_latency(group: Group) -> Figure | None:
         point = {**look, "linestyle": "none", "markersize": 8}
         axes.plot([max(system["retrieval_ms"]["p50"], 0.01)], [system["recall_at_tokens"][middle]], label=name, **point)
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("retrieval p50, milliseconds (log scale)")
     _share_axis(axes, f"recall at {int(middle):,} tokens")
     _legend(axes)
@@ -152,10 +153,10 @@ def by_length(groups: Sequence[Group]) -> Figure | None:
     return figure
 
 
-def _canvas(height: float = 4.6) -> tuple[Figure, Axes]:
+def _canvas(height: float = 4.0) -> tuple[Figure, Axes]:
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.4, height), layout="constrained")
+    figure = Figure(figsize=(6.4, height), layout="constrained")  # its words can be read on a phone, too
     axes: Axes = figure.subplots()
     return figure, axes
 
@@ -189,7 +190,13 @@ def _share_axis(axes: Axes, title: str) -> None:
 
 
 def _legend(axes: Axes) -> None:
-    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), fontsize=8)
+    """Below the plot, with room for as many rows as there are names."""
+    _, names = axes.get_legend_handles_labels()
+    columns = max(2, min(4, 72 // (max(map(len, names)) + 5)))
+    axes.figure.legend(loc="outside lower center", ncols=columns, fontsize=9, columnspacing=1.2, handletextpad=0.4)
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.set_figheight(figure.get_figheight() + 0.2 * (len(names) // columns))
 
 
 def _save(figure: Figure, title: str, stem: Path) -> Path:
