@@ -98,7 +98,7 @@ DISTRIBUTIONS = (  # in an order in which each finds those it needs
         ("data/noise/travel.yaml", "data/families/Legal/"),
         use=(
             ("scale-qa systems", "tsim-paper"),
-            ("scale-qa generate --out records.jsonl --count 20 --seed 7", "20 records"),
+            ("scale-qa generate --out records.jsonl --count 40 --seed 7", "40 records"),
             ("scale-qa build --records records.jsonl --target 8k --questions 4 --seed 7 --out package", "4 questions"),
         ),
     ),

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -72,6 +73,33 @@ def test_what_sets_up_a_machine_names_what_is_there() -> None:
     (bad,) = blocks.blocks("```sh\nmake coffee\n```")
     with pytest.raises(ValueError, match="no target coffee"):
         blocks.check_set_up(bad)
+
+
+OUTSIDE = [*ROOT.glob("*.md"), *sorted(ROOT.glob("packages/*/*.md"))]
+
+
+@pytest.mark.parametrize("page", OUTSIDE, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_outside_the_site_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    targets = re.findall(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"", text)
+    local = [target for pair in targets for target in pair if target and not re.match(r"https?:", target)]
+    if page.name == "README.md" and page.parent != ROOT:
+        assert not local, "a package's README is shown away from the repository"
+    for target in local:
+        assert (page.parent / target.split("#")[0]).exists(), target
+
+
+def test_continuous_integration_runs_what_there_is() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    jobs = workflow["jobs"]
+    targets = {"test", *jobs["other"]["strategy"]["matrix"]["target"]}
+    assert targets >= {"test", "docs", "release-check"}
+    blocks.check_set_up(blocks.Block("sh", "make " + " ".join(targets), 0, 0, 0))
+    assert [job["steps"][-1]["run"] for job in jobs.values()] == ["make test", "make ${{ matrix.target }}"]
+    tested = {f"Programming Language :: Python :: {v}" for v in jobs["test"]["strategy"]["matrix"]["python"]}
+    for project in ROOT.glob("packages/*/pyproject.toml"):
+        claimed = re.findall(r"Programming Language :: Python :: 3\.\d+", project.read_text(encoding="utf-8"))
+        assert set(claimed) == tested, project
 
 
 @pytest.mark.parametrize("name", reference.MODULES)
