@@ -6,8 +6,8 @@ by its ``description``.
 
 from __future__ import annotations
 
-import ast
 import re
+from pydoc import locate
 from typing import Any
 
 from griffe import Attribute, Docstring, ExprCall, ExprKeyword, Extension, Object
@@ -27,16 +27,10 @@ class Fields(Extension):
 
     def on_attribute(self, *, attr: Attribute, **kwargs: Any) -> None:
         """Called for each attribute that is read."""
-        if attr.docstring is None and isinstance(attr.value, ExprCall) and str(attr.value.function) == "Field":
-            given = {a.name: a.value for a in attr.value.arguments if isinstance(a, ExprKeyword)}
-            if "description" in given:
-                text = eval_text(str(given["description"]))
-                attr.docstring = Docstring(text, parent=attr, parser="google")
-                attr.value = given.get("default")
-
-
-def eval_text(source: str) -> str:
-    """A string of source code, whether or not it holds values that only a run knows."""
-    node = ast.parse(source, mode="eval").body
-    parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-    return "".join(str(p.value) if isinstance(p, ast.Constant) else "..." for p in parts)
+        if attr.docstring is not None or not isinstance(attr.value, ExprCall) or str(attr.value.function) != "Field":
+            return
+        given = {a.name: a.value for a in attr.value.arguments if isinstance(a, ExprKeyword)}
+        if "description" in given:
+            field = locate(attr.parent.path).model_fields[attr.name]
+            attr.docstring = Docstring(field.description, parent=attr, parser="google")
+            attr.value = given.get("default")
