@@ -54,7 +54,7 @@ def rank(
 
 def unit(rows: np.ndarray) -> np.ndarray:
     """Vectors of a thread in which no turn is like another."""
-    return np.eye(64, dtype=np.float32)[rows]
+    return np.eye(128, dtype=np.float32)[rows]
 
 
 @st.composite
@@ -171,7 +171,7 @@ def test_a_time_that_the_query_names_finds_its_turns() -> None:
 
     def best(query: str) -> int:
         cosines = np.zeros(6, np.float32)
-        return rank_fused(query, cosines, matches_of(texts, query), turns, unit, FusedRanking(adjacent=0, alike=0))[
+        return rank_fused(query, cosines, matches_of(texts, query), turns, unit, FusedRanking(nearby=0))[
             0
         ].episode
 

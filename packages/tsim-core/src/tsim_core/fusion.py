@@ -29,6 +29,8 @@ from tsim_core.timespans import closeness, named_spans
 
 NO_NAMES = USER_ROLES | MODEL_ROLES | {"system", "tool", "developer", "function"}
 """Roles that do not name anybody."""
+UNKNOWN_CUT = 0.5
+"""How clear a cut is that the rule did not grade."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +47,8 @@ class FusedRanking:
             spread thin.
         speaker: Added to the turns of a speaker whom the query names.
         time: Added to the turns of a time that the query names; to those around it, less.
-        adjacent: Share of what the best episodes stand out by that is lent to the runs before and after theirs, and
-            less to those farther away (see `tsim_core.lending`).
-        alike: Share that is lent to a run around them for being like them.
+        nearby: Share of what the best episodes stand out by that is lent to the runs around theirs, if they belong to
+            them as likely as not; the less likely, the less (see `tsim_core.lending`).
         neighbour: How much a neighbour counts in a turn's context; the next but one counts its square, and so on.
         idf_power: Exponent of the rarity of a term in BM25. It takes the place of a list of stop words.
         k1: Saturation of BM25.
@@ -62,8 +63,7 @@ class FusedRanking:
     compact: float = 400
     speaker: float = 2.5
     time: float = 3.0
-    adjacent: float = 0.65
-    alike: float = 0.5
+    nearby: float = 0.95
     neighbour: float = 0.4
     idf_power: float = 2.0
     k1: float = 1.2
@@ -73,7 +73,7 @@ class FusedRanking:
         for field in fields(self):
             if getattr(self, field.name) < 0:
                 raise ConfigError(f"{field.name} {getattr(self, field.name)}: expected at least 0")
-        for name in ("adjacent", "alike", "neighbour", "b"):
+        for name in ("nearby", "neighbour", "b"):
             if getattr(self, name) > 1:
                 raise ConfigError(f"{name} {getattr(self, name)}: expected 0 to 1")
         if self.raw + self.context + self.lexical + self.episode_lexical + self.episode_raw == 0:
@@ -90,6 +90,8 @@ class TurnTable:
         speakers: Name of who spoke, where it is known.
         timestamps: Seconds since 1970, NaN where unknown, shape (n,).
         thread_of_row: Number of the thread of each row, ascending; one thread when None.
+        cuts: How clear the cut before each row is, 0 where there is none, to 1, shape (n,). When None, nothing is known
+            of those between episodes.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class TurnTable:
         speakers: Sequence[str | None],
         timestamps: NDArray[np.float64],
         thread_of_row: NDArray[np.int64] | None = None,
+        cuts: NDArray[np.float64] | None = None,
     ) -> None:
         self.episode_of_row = episode_of_row
         self.tokens = tokens
@@ -107,6 +110,7 @@ class TurnTable:
         self.speakers = speakers
         self.timestamps = timestamps
         self.thread_of_row = thread_of_row
+        self.cuts = np.full(len(episode_of_row), UNKNOWN_CUT) if cuts is None else cuts
 
     def __len__(self) -> int:
         return len(self.episode_of_row)
@@ -151,6 +155,7 @@ class TurnTable:
             [self.speakers[row] for row in rows.tolist()],
             self.timestamps[rows],
             None if self.thread_of_row is None else self.thread_of_row[rows],
+            _clearest(self.cuts, rows),
         )
         return table, rows, episodes
 
@@ -233,7 +238,7 @@ def rank_fused(
     turn_scores = np.sum(list(of_turns.values()), axis=0)
     episode_scores = np.sum(list(of_episodes.values()), axis=0)
     totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
-    of_episodes["nearby"] = lent(totals, turns, vectors, config.adjacent, config.alike)
+    of_episodes["nearby"] = lent(totals, turns, vectors, config.nearby)
     totals = totals + of_episodes["nearby"]
     sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
     shares = episode_scores + LENT_TO_TURNS * of_episodes["nearby"]
@@ -267,6 +272,15 @@ LEAST_LABELLED = 0.05
 """Share of the turns that begin with a name and a colon before it is taken for a speaker, and not for "Note:"."""
 LENT_TO_TURNS = 0.1
 """Share of what its neighbours lend to an episode that reaches its turns: which of them is meant, nobody knows."""
+
+
+def _clearest(cuts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
+    """The clearest cut between each of some rows, ascending, and the one before it."""
+    if not len(rows):
+        return np.zeros(0)
+    after = np.concatenate([[0], rows[:-1] + 1])
+    found: NDArray[np.float64] = np.maximum.reduceat(cuts[: rows[-1] + 1], after)
+    return found
 
 
 def _in_context(scores: Scores, turns: TurnTable, decay: float) -> Scores:

@@ -196,6 +196,7 @@ class Joint:
             [speaker for t in tables for speaker in t.speakers],
             np.concatenate([t.timestamps for t in tables]),
             np.repeat(np.arange(len(tables)), np.diff(self.first_row)),
+            np.concatenate([t.cuts for t in tables]),
         )
 
     def cosines(self, vector: Vectors) -> Vectors:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tsim_core.clusters import Cluster
 from tsim_core.embedding import Vectors
-from tsim_core.fusion import TurnTable
+from tsim_core.fusion import UNKNOWN_CUT, TurnTable
 from tsim_core.index.flat import FlatIndex
 from tsim_core.index.lexical import LexicalIndex
 from tsim_core.store.base import Columns, SegmentRow, Store, ThreadRow
@@ -28,6 +28,7 @@ class EpisodeMap:
     Attributes:
         starts: Position that names each episode, by episode number; the numbers follow the first appearance.
         of_row: Number of the episode of each row, shape (n,).
+        cuts: How clear the cut before each row is, 0 within a segment, shape (n,).
         segments: Segments of each episode, by episode number.
     """
 
@@ -40,9 +41,12 @@ class EpisodeMap:
         if segments:
             bounds = np.array([segment.start for segment in segments])
             owner = np.array([number[segment.episode] for segment in segments])
-            self.of_row: NDArray[np.int64] = owner[np.searchsorted(bounds, positions, side="right") - 1]
+            place = np.searchsorted(bounds, positions, side="right") - 1
+            self.of_row: NDArray[np.int64] = owner[place]
+            clear = [UNKNOWN_CUT if segment.strength is None else segment.strength for segment in segments]
+            self.cuts = np.where(np.diff(place, prepend=0) > 0, np.array([0.0, *clear[:-1]])[place], 0.0)
         else:
-            self.of_row = np.zeros(0, dtype=np.int64)
+            self.of_row, self.cuts = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 class ThreadIndex:
@@ -154,7 +158,14 @@ class ThreadIndex:
     @cached_property
     def table(self) -> TurnTable:
         """What ranking and assembly see of the turns. Of the roles and speakers, a copy: these grow."""
-        return TurnTable(self.episodes.of_row, self.tokens, tuple(self.roles), tuple(self.speakers), self.timestamps)
+        return TurnTable(
+            self.episodes.of_row,
+            self.tokens,
+            tuple(self.roles),
+            tuple(self.speakers),
+            self.timestamps,
+            cuts=self.episodes.cuts,
+        )
 
     def vectors_at(self, positions: Sequence[int]) -> Mapping[int, Vectors]:
         """Vectors of turns by position; blank turns and unknown positions are missing."""
