@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tsim_core.assembly import CUT, Assembled, Assembly, assemble
 from tsim_core.errors import ConfigError
 from tsim_core.fusion import TurnTable
+from tsim_core.labels import Labels
 from tsim_core.ranking import RankedEpisode
 from tsim_core.tokens import published, universal
 
@@ -31,8 +32,7 @@ class Case:
         self.turns = TurnTable(
             np.array(episodes, dtype=np.int64),
             np.array([universal(text) for text in texts]),
-            ["user" if row % 2 == 0 else "assistant" for row in range(len(texts))],
-            [None] * len(texts),
+            Labels.of(("user", "assistant")[row % 2] for row in range(len(texts))),
             times,
         )
         by_episode: dict[int, dict[int, float]] = {}

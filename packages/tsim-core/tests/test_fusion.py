@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tsim_core.errors import ConfigError
 from tsim_core.fusion import LENT_TO_TURNS, FusedRanking, TurnTable, rank_fused
 from tsim_core.index.lexical import LexicalIndex, Matches
+from tsim_core.labels import Labels
 from tsim_core.lexical import hashed_terms, query_terms
 from tsim_core.ranking import RankedEpisode
 
@@ -20,15 +21,16 @@ def table(texts: list[str], episodes: list[int], speakers: list[str | None] | No
     return TurnTable(
         np.array(episodes, dtype=np.int64),
         np.array([float(len(text.split())) for text in texts]),
-        ["user" if i % 2 == 0 else "assistant" for i in range(len(texts))],
-        speakers or [None] * len(texts),
+        Labels.of(s or ("user", "assistant")[i % 2] for i, s in enumerate(speakers or [None] * len(texts))),
         np.full(len(texts), np.nan),
     )
 
 
 def matches_of(texts: list[str], query: str) -> Matches:
     index = LexicalIndex()
-    index.add([hashed_terms(text) for text in texts])
+    terms = [hashed_terms(text) for text in texts]
+    lengths = np.array([len(t) for t in terms], dtype=np.int64)
+    index.add(np.concatenate([np.zeros(0, dtype=np.uint32), *terms]), lengths)
     return index.matches(np.concatenate(query_terms(query)))
 
 

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from tsim_core.fusion import TurnTable
+from tsim_core.labels import Labels
 from tsim_core.lending import DOUBT, EVEN, REACH, WRONG, Runs, lent
 
 COUNT = 30
@@ -26,8 +27,7 @@ def table(
     return TurnTable(
         numbers,
         np.ones(COUNT),
-        ["user"] * COUNT,
-        [None] * COUNT,
+        Labels.of(["user"] * COUNT),
         np.full(COUNT, np.nan),
         None if threads is None else np.array(threads),
         clear,
@@ -101,7 +101,7 @@ def test_blank_turns_are_like_nothing_and_tiny_threads_tell_nothing() -> None:
     blank = rows.copy()
     blank[10] = 0
     assert lent(TOTALS, table(), blank.__getitem__, SHARE)[9] < lent(TOTALS, table(), rows.__getitem__, SHARE)[9]
-    turns = TurnTable(np.arange(2), np.ones(2), ["user"] * 2, [None] * 2, np.full(2, np.nan))
+    turns = TurnTable(np.arange(2), np.ones(2), Labels.of(["user"] * 2), np.full(2, np.nan))
     given = lent(np.array([0, 8], dtype=np.float32), turns, rows[9:11].__getitem__, SHARE)
     unknown = WRONG * 0.5
     excess = 8.0 - 4.0  # above the median of the two

@@ -11,7 +11,6 @@ turns: in full if the episode is short.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from tsim_core.embedding import Vectors
 from tsim_core.errors import ConfigError
 from tsim_core.index.lexical import Matches, Scores
+from tsim_core.labels import Labels
 from tsim_core.lending import Runs, VectorsOf, lent
 from tsim_core.lexical import Terms, hashed_terms, query_terms
 from tsim_core.ranking import RankedEpisode
@@ -86,8 +86,7 @@ class TurnTable:
     Args:
         episode_of_row: Number of the episode of each row, counted from 0 without gaps, shape (n,).
         tokens: Estimated tokens of each row; 0 for a blank one, shape (n,).
-        roles: Role of each row.
-        speakers: Name of who spoke, where it is known.
+        labels: Who spoke.
         timestamps: Seconds since 1970, NaN where unknown, shape (n,).
         thread_of_row: Number of the thread of each row, ascending; one thread when None.
         cuts: How clear the cut before each row is, 0 where there is none, to 1, shape (n,). When None, nothing is known
@@ -98,16 +97,14 @@ class TurnTable:
         self,
         episode_of_row: NDArray[np.int64],
         tokens: NDArray[np.float64],
-        roles: Sequence[str],
-        speakers: Sequence[str | None],
+        labels: Labels,
         timestamps: NDArray[np.float64],
         thread_of_row: NDArray[np.int64] | None = None,
         cuts: NDArray[np.float64] | None = None,
     ) -> None:
         self.episode_of_row = episode_of_row
         self.tokens = tokens
-        self.roles = roles
-        self.speakers = speakers
+        self.labels = labels
         self.timestamps = timestamps
         self.thread_of_row = thread_of_row
         self.cuts = np.full(len(episode_of_row), UNKNOWN_CUT) if cuts is None else cuts
@@ -142,7 +139,7 @@ class TurnTable:
 
     def label(self, row: int) -> str:
         """Who spoke, for a reader."""
-        return self.speakers[row] or self.roles[row]
+        return self.labels[row]
 
     def restricted(self, allowed: NDArray[np.bool_]) -> tuple[TurnTable, NDArray[np.int64], NDArray[np.int64]]:
         """The allowed rows alone, with the rows and the episodes that they were. ``allowed`` has shape (n,)."""
@@ -151,8 +148,7 @@ class TurnTable:
         table = TurnTable(
             numbers,
             self.tokens[rows],
-            [self.roles[row] for row in rows.tolist()],
-            [self.speakers[row] for row in rows.tolist()],
+            self.labels.taken(rows),
             self.timestamps[rows],
             None if self.thread_of_row is None else self.thread_of_row[rows],
             _clearest(self.cuts, rows),
@@ -162,13 +158,8 @@ class TurnTable:
     @cached_property
     def named(self) -> list[tuple[Terms, NDArray[np.int64]]]:
         """Of each speaker who has a name: its terms, and the rows."""
-        labels = [speaker or role for speaker, role in zip(self.speakers, self.roles, strict=True)]
-        rows: dict[str, list[int]] = {label: [] for label in set(labels) if label.casefold() not in NO_NAMES}
-        if rows:
-            for row, label in enumerate(labels):
-                if label in rows:
-                    rows[label].append(row)
-        return [(hashed_terms(label), np.array(of_label)) for label, of_label in sorted(rows.items())]
+        names = sorted(name for name in self.labels.names if name.casefold() not in NO_NAMES)
+        return [(hashed_terms(name), self.labels.rows(name)) for name in names]
 
 
 def rank_fused(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -11,10 +12,10 @@ import numpy as np
 
 from tsim_core.config import TSIMConfig
 from tsim_core.intake import text_digest
-from tsim_core.lexical import hashed_terms
 from tsim_core.store.base import Store, ThreadRow, TurnRow
+from tsim_core.store.columns import Columns
 from tsim_core.threads import ThreadIndex
-from tsim_core.writer import ThreadWriter
+from tsim_core.writer import ThreadWriter, columns_of
 
 if TYPE_CHECKING:
     from tsim_core.memory import EpisodicMemory, Progress
@@ -37,9 +38,7 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
                 renewed = [_renewed(row, config) for row in turns]
                 silent = [row for row in renewed if not row.live]
                 embedded = {row.position: vectors[row.turn.text] for row in renewed if row.turn.text.strip()}
-                store.put_turns(
-                    thread.key, silent, {r.position: embedded[r.position] for r in silent if r.position in embedded}
-                )
+                store.put_turns(thread.key, silent, columns_of(silent, embedded))
                 index = ThreadIndex(fresh, memory.embedder.dimension)
                 live = [row for row in renewed if row.live]
                 writer = ThreadWriter(store, fresh, index, config, memory.scale, memory.embed)
@@ -53,7 +52,7 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
 
 def _renewed(row: TurnRow, config: TSIMConfig) -> TurnRow:
     text = row.turn.text
-    return replace(row, tokens=config.estimator(text), digest=text_digest(text), terms=hashed_terms(text))
+    return replace(row, tokens=config.estimator(text), digest=text_digest(text))
 
 
 def check(memory: EpisodicMemory) -> list[str]:
@@ -76,21 +75,19 @@ def check(memory: EpisodicMemory) -> list[str]:
 
 def _thread_problems(store: Store, row: ThreadRow, dimension: int) -> list[str]:
     problems: list[str] = []
-    turns = list(store.turns(row.key))
-    positions, vectors = store.vectors(row.key)
-    if len(positions) and vectors.shape[1] != dimension:
-        return [f"vectors have {vectors.shape[1]} dimensions, the embedder has {dimension}"]
-    bad = np.flatnonzero(~(np.abs(np.linalg.norm(vectors, axis=1) - 1) < 1e-3))
-    problems += [f"the vector of turn {positions[i]} is not a unit vector" for i in bad]
-    expected = [r.position for r in turns if r.turn.text.strip()]
-    for position in sorted(set(expected) ^ set(positions)):
-        state = "has no vector" if position in expected else "is blank and has a vector"
-        problems.append(f"turn {position} {state}")
-    for r in turns:
-        if r.digest != text_digest(r.turn.text) or not np.array_equal(r.terms, hashed_terms(r.turn.text)):
-            problems.append(f"turn {r.position} was analysed from another text")
-        if r.position >= row.next:
-            problems.append(f"turn {r.position} lies behind the thread's end at {row.next}")
+    every = {position: live for position, *_, live in store.outline(row.key)}
+    problems += [f"turn {p} lies behind the thread's end at {row.next}" for p in every if p >= row.next]
+    derived: set[int] = set()
+    for part in store.columns(row.key, superseded=True):
+        if len(part.vectors) and part.vectors.shape[1] != dimension:
+            return [f"vectors have {part.vectors.shape[1]} dimensions, the embedder has {dimension}"]
+        bad = part.positions[part.embedded][~(np.abs(np.linalg.norm(part.vectors, axis=1) - 1) < 1e-3)]
+        problems += [f"the vector of turn {p} is not a unit vector" for p in bad.tolist()]
+        derived |= set(part.positions.tolist())
+        known = part.taken(np.flatnonzero([p in every for p in part.positions.tolist()]))
+        problems += _column_problems(list(store.turns(row.key, known.positions.tolist())), known)
+    problems += [f"turn {p} has no columns" for p in sorted(every.keys() - derived)]
+    problems += [f"columns at {p} belong to no turn" for p in sorted(derived - every.keys())]
     segments = store.segments(row.key)
     for before, after in pairwise(segments):
         if before.end > after.start:
@@ -98,8 +95,25 @@ def _thread_problems(store: Store, row: ThreadRow, dimension: int) -> list[str]:
     covered = np.zeros(row.next, dtype=bool)
     for segment in segments:
         covered[segment.start : segment.end] = True
-    lost = [r.position for r in turns if r.live and not covered[r.position]]
+    lost = [p for p, live in every.items() if live and p < row.next and not covered[p]]
     problems += [f"turn {position} is in no segment" for position in lost]
+    return problems
+
+
+def _column_problems(turns: Sequence[TurnRow], columns: Columns) -> list[str]:
+    """What is wrong with the columns of these turns."""
+    problems: list[str] = []
+    fresh = columns_of(turns, {})
+    terms = [np.split(c.terms, np.cumsum(c.lengths)[:-1]) for c in (columns, fresh)]
+    for i, r in enumerate(turns):
+        if r.digest != text_digest(r.turn.text) or not np.array_equal(terms[0][i], terms[1][i]):
+            problems.append(f"turn {r.position} was analysed from another text")
+        if columns.embedded[i] != bool(r.turn.text.strip()):
+            state = "is blank and has a vector" if columns.embedded[i] else "has no vector"
+            problems.append(f"turn {r.position} {state}")
+        was, now = ((c.tokens[i], c.timestamps[i]) for c in (columns, fresh))
+        if columns.labels[i] != fresh.labels[i] or not np.array_equal(was, now, equal_nan=True):
+            problems.append(f"the columns of turn {r.position} are out of date")
     return problems
 
 

@@ -20,6 +20,7 @@ from tsim_core.embedding import Vectors
 from tsim_core.errors import InputError
 from tsim_core.fusion import TurnTable, rank_fused
 from tsim_core.index.lexical import Matches
+from tsim_core.labels import Labels
 from tsim_core.lexical import query_terms
 from tsim_core.ranking import PublishedRanking, RankedEpisode, rank_published
 from tsim_core.store.base import SegmentRow, Store
@@ -126,7 +127,7 @@ def whole_episodes(store: Store, index: ThreadIndex) -> list[Episode]:
         Episode(
             episode_id(index.name, start),
             tuple(members[number]),
-            tuple(public_segment(index.name, s) for s in index.episodes.segments[number]),
+            tuple(public_segment(index.name, s) for s in index.episodes.segments(number)),
             index.name,
         )
         for number, start in enumerate(index.episodes.starts)
@@ -192,8 +193,7 @@ class Joint:
         return TurnTable(
             np.concatenate([t.episode_of_row + n for t, n in zip(tables, self.first_episode, strict=False)]),
             np.concatenate([t.tokens for t in tables]),
-            [role for t in tables for role in t.roles],
-            [speaker for t in tables for speaker in t.speakers],
+            Labels.joined([t.labels for t in tables]),
             np.concatenate([t.timestamps for t in tables]),
             np.repeat(np.arange(len(tables)), np.diff(self.first_row)),
             np.concatenate([t.cuts for t in tables]),
@@ -243,7 +243,7 @@ class Joint:
         return Episode(
             episode_id(index.name, index.episodes.starts[number]),
             tuple(replace(self._turns[row], text=text) for row, text in zip(portion.rows, portion.texts, strict=True)),
-            tuple(public_segment(index.name, segment) for segment in index.episodes.segments[number]),
+            tuple(public_segment(index.name, segment) for segment in index.episodes.segments(number)),
             index.name,
             portion.ranked.score,
             portion.ranked.evidence,

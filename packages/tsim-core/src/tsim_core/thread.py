@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from tsim_core.embedding import Vectors
 from tsim_core.errors import DuplicateTurnError, InputError
 from tsim_core.intake import Prepared, content_digest, named, prepare
-from tsim_core.lexical import hashed_terms
 from tsim_core.recall import DEFAULT, Filter, Limit, public_segment, whole_episodes
 from tsim_core.reconcile import Known, Plan, Reconciled, plan
 from tsim_core.store.base import ThreadRow, TurnRow
 from tsim_core.types import Episode, Recall, Segment, Turn
-from tsim_core.writer import ThreadWriter
+from tsim_core.writer import ThreadWriter, columns_of
 
 if TYPE_CHECKING:
     from tsim_core.memory import EpisodicMemory, Progress
@@ -166,7 +165,7 @@ class Thread:
         if not (updates or todo.supersede or moves):
             writer.append(new, by_position)
         else:
-            store.put_turns(row.key, [*updates, *new], by_position)
+            store.put_turns(row.key, [*updates, *new], columns_of([*updates, *new], by_position))
             store.set_live(row.key, todo.supersede, live=False)
             store.set_live(row.key, list(moves), live=True)
             store.move_turns(row.key, moves)
@@ -348,7 +347,7 @@ class Thread:
 
     def _row(self, position: int, turn: Turn, digest: int, live: bool = True) -> TurnRow:
         tokens = self.memory.config.estimator(turn.text)
-        return TurnRow(position, turn, tokens, digest, hashed_terms(turn.text), live)
+        return TurnRow(position, turn, tokens, digest, live)
 
     def _new_rows(self, row: ThreadRow, prepared: Sequence[Prepared]) -> tuple[list[str], list[TurnRow]]:
         """Ids of all turns, and rows of those that are not stored yet."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -12,10 +12,11 @@ from tsim_core.clusters import Cluster
 from tsim_core.embedding import Vectors
 from tsim_core.fusion import UNKNOWN_CUT, TurnTable
 from tsim_core.index.flat import FlatIndex
+from tsim_core.index.growing import Growing
 from tsim_core.index.lexical import LexicalIndex
-from tsim_core.store.base import Columns, SegmentRow, Store, ThreadRow
-
-TERM_TYPE = "<u4"
+from tsim_core.labels import Labels
+from tsim_core.store.base import SegmentRow, Store, ThreadRow
+from tsim_core.store.columns import Columns
 
 
 class EpisodeMap:
@@ -29,24 +30,22 @@ class EpisodeMap:
         starts: Position that names each episode, by episode number; the numbers follow the first appearance.
         of_row: Number of the episode of each row, shape (n,).
         cuts: How clear the cut before each row is, 0 within a segment, shape (n,).
-        segments: Segments of each episode, by episode number.
     """
 
     def __init__(self, positions: NDArray[np.int64], segments: Sequence[SegmentRow]) -> None:
         self.starts: list[int] = list(dict.fromkeys(segment.episode for segment in segments))
         number = {start: i for i, start in enumerate(self.starts)}
-        self.segments: list[list[SegmentRow]] = [[] for _ in self.starts]
-        for segment in segments:
-            self.segments[number[segment.episode]].append(segment)
-        if segments:
-            bounds = np.array([segment.start for segment in segments])
-            owner = np.array([number[segment.episode] for segment in segments])
-            place = np.searchsorted(bounds, positions, side="right") - 1
-            self.of_row: NDArray[np.int64] = owner[place]
-            clear = [UNKNOWN_CUT if segment.strength is None else segment.strength for segment in segments]
-            self.cuts = np.where(np.diff(place, prepend=0) > 0, np.array([0.0, *clear[:-1]])[place], 0.0)
-        else:
-            self.of_row, self.cuts = np.zeros(0, dtype=np.int64), np.zeros(0)
+        self._owner = np.array([number[segment.episode] for segment in segments], dtype=np.int64)
+        self._segments = segments
+        bounds = np.searchsorted(positions, [segment.start for segment in segments])
+        place = np.repeat(np.arange(len(segments)), np.diff(bounds, append=len(positions)))
+        self.of_row: NDArray[np.int64] = self._owner[place]
+        clear = [UNKNOWN_CUT if segment.strength is None else segment.strength for segment in segments]
+        self.cuts = np.where(np.diff(place, prepend=0) > 0, np.array([0.0, *clear[:-1]])[place], 0.0)
+
+    def segments(self, number: int) -> list[SegmentRow]:
+        """Segments of an episode, by its number."""
+        return [self._segments[i] for i in np.flatnonzero(self._owner == number).tolist()]
 
 
 class ThreadIndex:
@@ -67,7 +66,9 @@ class ThreadIndex:
         self.segments: list[SegmentRow] = []
         self.summaries: dict[int, Vectors] = {}
         self.clusters: list[tuple[Cluster, Vectors]] = []
-        self._columns = Columns([], [], [], [], [], [])
+        self._positions, self._tokens, self._timestamps = Growing(np.int64), Growing(np.float64), Growing(np.float64)
+        self._labels = Growing(np.uint32)
+        self._number: dict[str, int] = {}  # of each label
 
     @classmethod
     def load(cls, store: Store, row: ThreadRow, dimension: int) -> ThreadIndex:
@@ -78,43 +79,35 @@ class ThreadIndex:
 
     def read_on(self, store: Store, row: ThreadRow) -> None:
         """Take over what was appended to the store since the last time."""
-        positions, vectors = store.vectors(self.key, self.next)
-        self.append(store.columns(self.key, self.next), positions, vectors, row.next)
+        self.flat.reserve(row.next - self.next)
+        self.append(store.columns(self.key, self.next), row.next)
         self.segments = store.segments(self.key)
         self.summaries = store.summaries(self.key)
         self.clusters = [(Cluster(c.number, c.members, c.centroid), c.vector) for c in store.clusters(self.key)]
-        self._forget_cached()
 
-    def append(self, columns: Columns, embedded: Sequence[int], vectors: Vectors, until: int) -> None:
+    def append(self, parts: Iterable[Columns], until: int) -> None:
         """Take in turns.
 
         Args:
-            columns: Their columns.
-            embedded: Positions that have a vector; ones that are not in ``columns`` are passed over.
-            vectors: Those vectors, shape (len(embedded), d).
+            parts: Their columns, in order.
             until: Position that the next turn of the thread gets.
         """
-        mine = self._columns
-        for name in Columns.__slots__:
-            getattr(mine, name).extend(getattr(columns, name))
+        terms, lengths = [], []
+        for part in parts:
+            self._positions.extend(part.positions)
+            self._tokens.extend(part.tokens)
+            self._timestamps.extend(part.timestamps)
+            self._labels.extend(part.labels.renumbered(self._number))
+            self.flat.add(part.matrix(self.flat.dimension))
+            terms.append(part.terms)
+            lengths.append(part.lengths)
+        if lengths:
+            self.lexical.add(np.concatenate(terms), np.concatenate(lengths))
         self.next = until
-        rows = len(columns.positions)
-        if list(embedded) == columns.positions:
-            self.flat.add(vectors)
-        elif rows:
-            matrix = np.zeros((rows, self.flat.dimension), dtype=np.float32)
-            at = np.searchsorted(columns.positions, embedded)
-            known = np.isin(embedded, columns.positions)
-            if known.any():
-                matrix[at[known]] = vectors[known]
-            self.flat.add(matrix)
-        self.lexical.add([np.frombuffer(blob, dtype=TERM_TYPE) for blob in columns.terms])
-        columns.terms.clear()
-        mine.terms.clear()  # the lexical index holds them now
         self._forget_cached()
 
     def _forget_cached(self) -> None:
-        for name in ("positions", "tokens", "timestamps", "episodes", "table"):
+        for name in ("episodes", "table"):
             self.__dict__.pop(name, None)
 
     def replace_segments(self, segments: list[SegmentRow]) -> None:
@@ -123,32 +116,27 @@ class ThreadIndex:
         self._forget_cached()
 
     def __len__(self) -> int:
-        return len(self._columns.positions)
+        return len(self._positions)
 
-    @cached_property
+    @property
     def positions(self) -> NDArray[np.int64]:
         """Position of each row, shape (n,)."""
-        return np.array(self._columns.positions, dtype=np.int64)
+        return self._positions.rows
 
-    @cached_property
+    @property
     def tokens(self) -> NDArray[np.float64]:
         """Estimated tokens of each row, shape (n,)."""
-        return np.array(self._columns.tokens, dtype=np.float64)
+        return self._tokens.rows
 
-    @cached_property
+    @property
     def timestamps(self) -> NDArray[np.float64]:
         """Seconds since 1970 of each row, NaN where unknown, shape (n,)."""
-        return np.array(self._columns.timestamps, dtype=np.float64)
+        return self._timestamps.rows
 
     @property
-    def roles(self) -> list[str]:
-        """Role of each row."""
-        return self._columns.roles
-
-    @property
-    def speakers(self) -> list[str | None]:
-        """Name of who spoke in each row, where known."""
-        return self._columns.speakers
+    def labels(self) -> Labels:
+        """Who spoke."""
+        return Labels(tuple(self._number), self._labels.rows)
 
     @cached_property
     def episodes(self) -> EpisodeMap:
@@ -157,15 +145,9 @@ class ThreadIndex:
 
     @cached_property
     def table(self) -> TurnTable:
-        """What ranking and assembly see of the turns. Of the roles and speakers, a copy: these grow."""
-        return TurnTable(
-            self.episodes.of_row,
-            self.tokens,
-            tuple(self.roles),
-            tuple(self.speakers),
-            self.timestamps,
-            cuts=self.episodes.cuts,
-        )
+        """What ranking and assembly see of the turns."""
+        episodes = self.episodes
+        return TurnTable(episodes.of_row, self.tokens, self.labels, self.timestamps, cuts=episodes.cuts)
 
     def vectors_at(self, positions: Sequence[int]) -> Mapping[int, Vectors]:
         """Vectors of turns by position; blank turns and unknown positions are missing."""

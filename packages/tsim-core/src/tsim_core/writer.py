@@ -13,8 +13,8 @@ from tsim_core.config import TSIMConfig
 from tsim_core.embedding import Vectors
 from tsim_core.scale import Scale
 from tsim_core.segmentation import ClosedSegment, SegTurn
-from tsim_core.store.base import ClusterRow, Columns, SegmentRow, Store, ThreadRow, TurnRow
-from tsim_core.store.sqlite import speaker_of
+from tsim_core.store.base import ClusterRow, SegmentRow, Store, ThreadRow, TurnRow
+from tsim_core.store.columns import Columns
 from tsim_core.threads import ThreadIndex
 from tsim_core.views import PublishedViews, cluster_text, summary_text
 
@@ -78,8 +78,9 @@ class ThreadWriter:
         if not rows:
             return
         until = rows[-1].position + 1
-        self._store.put_turns(self._row.key, rows, vectors)
-        self._index.append(_columns(rows), list(vectors), _stack(vectors, self._index.flat.dimension), until)
+        columns = columns_of(rows, vectors)
+        self._store.put_turns(self._row.key, rows, columns)
+        self._index.append([columns], until)
         self._segment([_seg_turn(row, vectors.get(row.position)) for row in rows])
         self._save(next=until)
 
@@ -244,21 +245,10 @@ def _seg_turn(row: TurnRow, vector: Vectors | None) -> SegTurn:
     return SegTurn(row.position, row.turn.role, row.turn.text, row.tokens, vector)
 
 
-def _columns(rows: Sequence[TurnRow]) -> Columns:
-    return Columns(
-        [row.position for row in rows],
-        [row.turn.role for row in rows],
-        [speaker_of(row.turn) for row in rows],
-        [row.tokens for row in rows],
-        [row.turn.timestamp.timestamp() if row.turn.timestamp else float("nan") for row in rows],
-        [row.terms.tobytes() for row in rows],
-    )
-
-
-def _stack(vectors: Mapping[int, Vectors], dimension: int) -> Vectors:
-    if not vectors:
-        return np.zeros((0, dimension), dtype=np.float32)
-    return np.stack(list(vectors.values()))
+def columns_of(rows: Sequence[TurnRow], vectors: Mapping[int, Vectors]) -> Columns:
+    """What is derived from turns; ``vectors`` by position."""
+    in_order = sorted(rows, key=lambda row: row.position)
+    return Columns.of({row.position: (row.turn, row.tokens) for row in in_order}, vectors)
 
 
 def _cluster_row(cluster: Cluster, vector: Vectors) -> ClusterRow:

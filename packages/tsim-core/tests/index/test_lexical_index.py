@@ -18,9 +18,13 @@ def array(terms: list[int]) -> np.ndarray:
     return np.array(terms, dtype=np.uint32)
 
 
+def add(index: LexicalIndex, turns: Turns) -> None:
+    index.add(array([term for turn in turns for term in turn]), np.array([len(turn) for turn in turns], dtype=np.int64))
+
+
 def index_of(turns: Turns) -> LexicalIndex:
     index = LexicalIndex()
-    index.add([array(t) for t in turns])
+    add(index, turns)
     return index
 
 
@@ -58,7 +62,7 @@ def test_episodes_score_as_if_their_turns_were_one_text(turns: Turns, query: lis
 @given(turns_strategy, query_strategy, st.integers(0, 12))
 def test_adding_step_by_step_is_adding_at_once(turns: Turns, query: list[int], at: int) -> None:
     index = index_of(turns[:at])
-    index.add([array(t) for t in turns[at:]])
+    add(index, turns[at:])
     assert len(index) == len(turns)
     assert np.array_equal(index.matches(array(query)).bm25(), index_of(turns).matches(array(query)).bm25())
 
@@ -69,7 +73,7 @@ def test_the_tail_is_merged_without_a_trace(monkeypatch: pytest.MonkeyPatch) -> 
     turns = [rng.integers(0, 9, rng.integers(0, 6)).tolist() for _ in range(60)]
     index = LexicalIndex()
     for turn in turns:
-        index.add([array(turn)])
+        add(index, [turn])
     assert index.matches(array([1, 4])).bm25().tolist() == pytest.approx(reference(turns, [1, 4]), rel=1e-5)
 
 

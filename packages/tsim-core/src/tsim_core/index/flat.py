@@ -1,45 +1,40 @@
-"""Exact cosine search over unit vectors: a FAISS flat index that grows with its thread."""
+"""Exact cosine search over unit vectors that grow with their thread, by FAISS."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsim_core.embedding import Vectors
+from tsim_core.index.growing import Growing
 
 
 class FlatIndex:
-    """Rows of unit vectors, appended one by one and never rebuilt.
+    """Rows of unit vectors, appended and never rebuilt.
 
     Args:
         dimension: Width of a row.
     """
 
     def __init__(self, dimension: int) -> None:
-        import faiss  # slow to import, and not needed by every command
-
         self.dimension = dimension
-        self._faiss: Any = faiss
-        self._index: Any = faiss.IndexFlatIP(dimension)
+        self._rows = Growing(np.float32, dimension)
 
     def __len__(self) -> int:
-        return int(self._index.ntotal)
+        return len(self._rows)
+
+    def reserve(self, more: int) -> None:
+        """Make room for so many rows more."""
+        self._rows.reserve(more)
 
     def add(self, vectors: Vectors) -> None:
         """Append rows, shape (n, dimension). A zero row is allowed and is like nothing."""
-        if len(vectors):
-            self._index.add(np.ascontiguousarray(vectors, dtype=np.float32))
+        self._rows.extend(vectors)
 
     @property
     def rows(self) -> Vectors:
-        """All rows, shape (n, dimension): a view of the index's own memory, valid until the next `add`."""
-        n = len(self)
-        if n == 0:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        flat: Vectors = self._faiss.rev_swig_ptr(self._index.get_xb(), n * self.dimension)
-        return flat.reshape(n, self.dimension)
+        """All rows, shape (n, dimension): a view."""
+        return self._rows.rows
 
     def search(
         self, query: Vectors, k: int, allowed: NDArray[np.bool_] | None = None
@@ -54,12 +49,11 @@ class FlatIndex:
         Returns:
             Row numbers and cosines, best first.
         """
-        chosen = None if allowed is None else np.flatnonzero(allowed)
-        k = min(k, len(self) if chosen is None else len(chosen))
+        import faiss  # slow to import, and not needed by every command
+
+        rows = self.rows if allowed is None else self.rows[allowed]
+        k = min(k, len(rows))
         if k <= 0:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
-        parameters = None
-        if chosen is not None:
-            parameters = self._faiss.SearchParameters(sel=self._faiss.IDSelectorBatch(chosen))
-        scores, rows = self._index.search(query[None, :].astype(np.float32), k, params=parameters)
-        return rows[0], scores[0]
+        scores, found = faiss.knn(query[None, :].astype(np.float32), rows, k, metric=faiss.METRIC_INNER_PRODUCT)
+        return found[0] if allowed is None else np.flatnonzero(allowed)[found[0]], scores[0]

@@ -1,7 +1,7 @@
 """BM25 over turns and over episodes, from one set of postings that grows with its thread.
 
-A posting is one integer, ``term << 32 | row``, once for each occurrence. Old postings are sorted; new ones wait in a
-small tail until it is worth while to sort them in. Nothing is kept by episode: episodes change as a thread grows, and
+A posting is one integer, ``term << 32 | row``, once for each occurrence. They are sorted; new ones wait in a small tail
+until it is worth while to merge them in. Nothing is kept by episode: episodes change as a thread grows, and
 their statistics are sums over their turns.
 """
 
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tsim_core.index.growing import Growing
 
 Keys = NDArray[np.uint64]
 Scores = NDArray[np.float32]
@@ -114,40 +116,50 @@ class LexicalIndex:
 
     def __init__(self) -> None:
         self._sorted: Keys = np.zeros(0, dtype=np.uint64)
-        self._tail: list[Keys] = []
-        self._tail_size = 0
-        self._lengths: list[NDArray[np.int64]] = []
-        self._rows = 0
+        self._tail: Keys = np.zeros(0, dtype=np.uint64)  # sorted too
+        self._new: list[Keys] = []
+        self._lengths = Growing(np.float64)
 
     def __len__(self) -> int:
-        return self._rows
+        return len(self._lengths)
 
-    def add(self, turns: Sequence[NDArray[np.uint32]]) -> None:
-        """Append rows: of each the hashed terms, with repeats, in any order. A row may have none."""
-        if not turns:
-            return
-        lengths = np.fromiter(map(len, turns), dtype=np.int64, count=len(turns))
-        rows = np.repeat(np.arange(self._rows, self._rows + len(turns), dtype=np.uint64), lengths)
-        self._tail.append(np.concatenate(turns).astype(np.uint64) << _SHIFT | rows)
-        self._tail_size += len(rows)
-        self._lengths.append(lengths)
-        self._rows += len(turns)
-        if self._tail_size > max(_LEAST_TAIL, len(self._sorted) // 8):
-            self._sorted = np.sort(np.concatenate([self._sorted, *self._tail]))
-            self._tail, self._tail_size = [], 0
+    def add(self, terms: NDArray[np.uint32], lengths: NDArray[np.int64]) -> None:
+        """Append rows.
+
+        Args:
+            terms: Hashed terms of all, one row after the other, with repeats; within a row in any order.
+            lengths: How many each row has, shape (n,). A row may have none.
+        """
+        rows = np.repeat(np.arange(len(self), len(self) + len(lengths), dtype=np.uint64), lengths)
+        self._new.append(terms.astype(np.uint64) << _SHIFT | rows)
+        self._lengths.extend(lengths)
+
+    def _sort(self) -> None:
+        """Sort in what is new."""
+        if self._new:
+            self._tail = _merged([self._tail, np.sort(np.concatenate(self._new))])
+            self._new = []
+        if len(self._tail) > max(_LEAST_TAIL, len(self._sorted) // 8):
+            self._sorted = _merged([self._sorted, self._tail])
+            self._tail = self._tail[:0]
 
     def matches(self, terms: NDArray[np.uint32]) -> Matches:
         """Where the distinct ones of some hashed terms occur; a term that is nowhere has no rows."""
+        self._sort()
         unique = np.unique(terms).astype(np.uint64)
-        tail = np.concatenate(self._tail) if self._tail else np.zeros(0, dtype=np.uint64)
-        first = np.searchsorted(self._sorted, unique << _SHIFT)
-        behind = np.searchsorted(self._sorted, (unique << _SHIFT) | _ROW, side="right")
-        tail_terms = tail >> _SHIFT
+        least, most = unique << _SHIFT, unique << _SHIFT | _ROW
+        bounds = [
+            (np.searchsorted(keys, least).tolist(), np.searchsorted(keys, most, side="right").tolist())
+            for keys in (self._sorted, self._tail)
+        ]
         rows: list[NDArray[np.int64]] = []
         counts: list[NDArray[np.float64]] = []
-        for term, start, end in zip(unique, first, behind, strict=True):
+        for start, end, tail_start, tail_end in zip(*bounds[0], *bounds[1], strict=True):
             # The rows of the tail come after those that are sorted in, so all of them ascend.
-            occurrences = np.concatenate([self._sorted[start:end], tail[tail_terms == term]]) & _ROW
+            occurrences = self._sorted[start:end]
+            if tail_end > tail_start:
+                occurrences = np.concatenate([occurrences, self._tail[tail_start:tail_end]])
+            occurrences = occurrences & _ROW
             first_of_row = np.flatnonzero(np.diff(occurrences, prepend=occurrences[:1] + np.uint64(1)))
             rows.append(occurrences[first_of_row].astype(np.int64))
             counts.append(np.diff(first_of_row, append=len(occurrences)).astype(np.float64))
@@ -156,6 +168,10 @@ class LexicalIndex:
     @property
     def lengths(self) -> NDArray[np.float64]:
         """Terms of each row, shape (n,)."""
-        if len(self._lengths) > 1:
-            self._lengths = [np.concatenate(self._lengths)]
-        return self._lengths[0].astype(np.float64) if self._lengths else np.zeros(0)
+        return self._lengths.rows
+
+
+def _merged(runs: Sequence[Keys]) -> Keys:
+    """Sorted arrays as one; the stable sort of numpy merges runs and does not sort them anew."""
+    runs = [run for run in runs if len(run)]
+    return runs[0] if len(runs) == 1 else np.sort(np.concatenate([np.zeros(0, np.uint64), *runs]), kind="stable")

@@ -7,13 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tsim_core.embedding import Vectors
+from tsim_core.store.columns import Columns
 from tsim_core.types import Turn
-
-Terms = NDArray[np.uint32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +21,6 @@ class TurnRow:
         turn: The turn, id always set.
         tokens: Estimated tokens of the text.
         digest: 64-bit digest of the text, for finding equal texts.
-        terms: Hashed lexical terms, with repeats.
         live: False once it was superseded.
     """
 
@@ -33,7 +28,6 @@ class TurnRow:
     turn: Turn
     tokens: float
     digest: int
-    terms: Terms
     live: bool = True
 
 
@@ -104,18 +98,6 @@ class ThreadRow:
     state: dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
-    """The columns of a thread's live turns that its indices are built from, in order of position."""
-
-    positions: list[int]
-    roles: list[str]
-    speakers: list[str | None]
-    tokens: list[float]
-    timestamps: list[float]
-    terms: list[bytes]
-
-
 class Store(Protocol):
     """A place for threads, turns, segments, vectors and clusters, with transactions."""
 
@@ -142,9 +124,8 @@ class Store(Protocol):
         """Insert (key 0) or update; returns the row with its key."""
         ...
 
-    def columns(self, thread: int, start: int = 0) -> Columns: ...
-    def vectors(self, thread: int, start: int = 0) -> tuple[list[int], Vectors]:
-        """Positions of the embedded turns (live or not) from ``start`` on, and their vectors, shape (n, d)."""
+    def columns(self, thread: int, start: int = 0, superseded: bool = False) -> Iterator[Columns]:
+        """What is derived from the live turns from ``start`` on, or from all of them, part by part in order."""
         ...
 
     def turns(self, thread: int, positions: Sequence[int] | None = None) -> Iterator[TurnRow]:
@@ -160,7 +141,10 @@ class Store(Protocol):
         """Vectors of texts that are stored already anywhere; ``texts`` by digest."""
         ...
 
-    def put_turns(self, thread: int, rows: Iterable[TurnRow], vectors: Mapping[int, Vectors]) -> None: ...
+    def put_turns(self, thread: int, rows: Iterable[TurnRow], columns: Columns) -> None:
+        """Insert or replace turns, with what is derived from them."""
+        ...
+
     def annotate(self, thread: int, turns: Mapping[int, Turn]) -> None:
         """Give turns, by position, other metadata."""
         ...

@@ -15,11 +15,14 @@ import numpy as np
 from tsim_core.embedding import Vectors
 from tsim_core.errors import ReadOnlyError, StoreError, StoreFormatError, StoreNotFoundError
 from tsim_core.intake import content_digest
-from tsim_core.store.base import ClusterRow, Columns, SegmentRow, ThreadRow, TurnRow
+from tsim_core.labels import label_of
+from tsim_core.store import blocks
+from tsim_core.store.base import ClusterRow, SegmentRow, ThreadRow, TurnRow
+from tsim_core.store.columns import Columns
 from tsim_core.types import Turn
 
 APPLICATION_ID = 0x5453494D  # "TSIM"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 BUSY_SECONDS = 30
 CHUNK = 500  # below SQLite's limit of parameters in a statement
 
@@ -32,12 +35,12 @@ CREATE TABLE threads (  -- AUTOINCREMENT: a number is never reused, so nobody ta
   id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, next INTEGER NOT NULL, epoch INTEGER NOT NULL,
   state TEXT NOT NULL);
 CREATE TABLE turns (
-  key INTEGER PRIMARY KEY, live INTEGER NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL, speaker TEXT,
-  timestamp TEXT, tokens REAL NOT NULL, digest INTEGER NOT NULL, content INTEGER NOT NULL, terms BLOB NOT NULL,
+  key INTEGER PRIMARY KEY, live INTEGER NOT NULL, id TEXT NOT NULL, role TEXT NOT NULL,
+  timestamp TEXT, tokens REAL NOT NULL, digest INTEGER NOT NULL, content INTEGER NOT NULL,
   text NOT NULL, metadata TEXT);
 CREATE UNIQUE INDEX turns_id ON turns (key >> 32, id);
 CREATE INDEX turns_digest ON turns (digest);
-CREATE TABLE vectors (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
+CREATE INDEX turns_superseded ON turns (key) WHERE NOT live;
 CREATE TABLE segments (
   key INTEGER PRIMARY KEY, last INTEGER NOT NULL, tokens REAL NOT NULL, cut TEXT NOT NULL, episode INTEGER NOT NULL,
   closed_at INTEGER, similarity REAL, threshold REAL, strength REAL);
@@ -45,9 +48,9 @@ CREATE TABLE checkpoints (key INTEGER PRIMARY KEY, state TEXT NOT NULL);
 CREATE TABLE summaries (key INTEGER PRIMARY KEY, vector BLOB NOT NULL);
 CREATE TABLE clusters (
   key INTEGER PRIMARY KEY, members TEXT NOT NULL, centroid BLOB NOT NULL, vector BLOB NOT NULL);
-"""
-KEYED = ("turns", "vectors", "segments", "checkpoints", "summaries", "clusters")
-TURN_COLUMNS = "key, live, id, role, timestamp, tokens, digest, terms, text, metadata"
+{blocks.SCHEMA}"""
+KEYED = ("turns", "blocks", "segments", "checkpoints", "summaries", "clusters")
+TURN_COLUMNS = "key, live, id, role, timestamp, tokens, digest, text, metadata"
 
 
 def encode_name(name: Sequence[str]) -> str:
@@ -112,6 +115,7 @@ class SQLiteStore:
             with self._errors("open"):
                 self._db = self._connect(path)
                 self._prepare(in_memory)
+                self._blocks = blocks.Blocks(self._db)
         except BaseException:
             if hasattr(self, "_db"):
                 self._db.close()
@@ -135,6 +139,11 @@ class SQLiteStore:
             raise StoreFormatError(
                 f"{self.path} has schema version {version}, this TSIM knows up to {SCHEMA_VERSION}; "
                 "upgrade it (pip install -U tsim-core)"
+            )
+        if tables and version < SCHEMA_VERSION:
+            raise StoreFormatError(
+                f"{self.path} has schema version {version}, of before the first release, this TSIM knows "
+                f"{SCHEMA_VERSION}; write it anew with `tsim ingest`"
             )
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA secure_delete = ON")
@@ -246,30 +255,16 @@ class SQLiteStore:
 
     # turns and vectors
 
-    def columns(self, thread: int, start: int = 0) -> Columns:
+    def columns(self, thread: int, start: int = 0, superseded: bool = False) -> Iterator[Columns]:
         """See `Store.columns`."""
-        rows = self._db.execute(
-            "SELECT key & 4294967295, role, speaker, tokens, timestamp, terms FROM turns "
-            "WHERE key BETWEEN ? AND ? AND live ORDER BY key",
-            _range(thread, start),
-        ).fetchall()
-        if not rows:
-            return Columns([], [], [], [], [], [])
-        positions, roles, speakers, tokens, times, terms = map(list, zip(*rows, strict=True))
-        stamps = [datetime.fromisoformat(t).timestamp() if t else float("nan") for t in times]
-        return Columns(positions, roles, speakers, tokens, stamps, terms)
-
-    def vectors(self, thread: int, start: int = 0) -> tuple[list[int], Vectors]:
-        """See `Store.vectors`."""
-        rows = self._db.execute(
-            "SELECT key & 4294967295, vector FROM vectors WHERE key BETWEEN ? AND ? ORDER BY key",
-            _range(thread, start),
-        ).fetchall()
-        if not rows:
-            return [], np.zeros((0, 0), dtype=np.float32)
-        positions, blobs = zip(*rows, strict=True)
-        array = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(rows), -1)
-        return list(positions), array.astype(np.float32, copy=False)
+        out = np.zeros(0, dtype=np.int64)
+        if not superseded:
+            rows = self._db.execute(
+                "SELECT key & 4294967295 FROM turns WHERE key BETWEEN ? AND ? AND NOT live", _range(thread)
+            )
+            out = np.fromiter((position for (position,) in rows), dtype=np.int64)
+        for block in self._blocks.read(thread, start):
+            yield block.taken(np.flatnonzero(~np.isin(block.positions, out))) if len(out) else block
 
     def turns(self, thread: int, positions: Sequence[int] | None = None) -> Iterator[TurnRow]:
         """See `Store.turns`."""
@@ -310,20 +305,16 @@ class SQLiteStore:
 
     def find_vectors(self, texts: Mapping[int, str]) -> dict[str, Vectors]:
         """See `Store.find_vectors`."""
-        found: dict[str, Vectors] = {}
+        text_at: dict[int, str] = {}
         for chunk in _chunks(list(texts)):
             rows = self._db.execute(
-                "SELECT t.digest, t.text, v.vector FROM turns t JOIN vectors v ON v.key = t.key "
-                f"WHERE t.digest IN ({_marks(chunk)}) GROUP BY t.digest",
-                chunk,
+                f"SELECT key, digest, text FROM turns WHERE digest IN ({_marks(chunk)}) GROUP BY digest", chunk
             )
-            for digest, text, blob in rows:
-                if _untext(text) == texts[digest]:
-                    found[texts[digest]] = _vector(blob)
-        return found
+            text_at |= {key: texts[digest] for key, digest, text in rows if _untext(text) == texts[digest]}
+        return {text_at[key]: vector for key, vector in self._blocks.vectors(list(text_at)).items()}
 
-    def put_turns(self, thread: int, rows: Iterable[TurnRow], vectors: Mapping[int, Vectors]) -> None:
-        """Insert or replace turns; ``vectors`` by position."""
+    def put_turns(self, thread: int, rows: Iterable[TurnRow], columns: Columns) -> None:
+        """See `Store.put_turns`."""
         records = []
         for row in rows:
             turn = row.turn
@@ -333,34 +324,30 @@ class SQLiteStore:
                     int(row.live),
                     turn.id,
                     turn.role,
-                    speaker_of(turn),
                     turn.timestamp.isoformat() if turn.timestamp else None,
                     row.tokens,
                     row.digest,
                     content_digest(turn),
-                    row.terms.astype("<u4").tobytes(),
                     _text(turn.text),
                     _metadata(turn),
                 )
             )
-        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", records)
-        self._db.executemany("DELETE FROM vectors WHERE key = ?", [(r[0],) for r in records])
-        self._db.executemany(
-            "INSERT INTO vectors VALUES (?, ?)", [(_key(thread, p), _blob(v)) for p, v in vectors.items()]
-        )
+        self._db.executemany("INSERT OR REPLACE INTO turns VALUES (?,?,?,?,?,?,?,?,?,?)", records)
+        self._blocks.put(thread, columns)
 
     def annotate(self, thread: int, turns: Mapping[int, Turn]) -> None:
         """See `Store.annotate`."""
         self._db.executemany(
-            "UPDATE turns SET metadata = ?, speaker = ?, content = ? WHERE key = ?",
-            [(_metadata(t), speaker_of(t), content_digest(t), _key(thread, p)) for p, t in turns.items()],
+            "UPDATE turns SET metadata = ?, content = ? WHERE key = ?",
+            [(_metadata(t), content_digest(t), _key(thread, p)) for p, t in turns.items()],
         )
+        self._blocks.relabel(thread, {position: label_of(turn) for position, turn in turns.items()})
 
     def move_turns(self, thread: int, moves: Mapping[int, int]) -> None:
         """See `Store.move_turns`."""
         pairs = [(_key(thread, new), _key(thread, old)) for old, new in moves.items()]
-        for table in ("turns", "vectors"):
-            self._db.executemany(f"UPDATE {table} SET key = ? WHERE key = ?", pairs)
+        self._db.executemany("UPDATE turns SET key = ? WHERE key = ?", pairs)
+        self._blocks.move(thread, moves)
 
     def set_live(self, thread: int, positions: Sequence[int], live: bool) -> None:
         """Mark turns as live or superseded."""
@@ -369,9 +356,9 @@ class SQLiteStore:
         )
 
     def delete_turns(self, thread: int, positions: Sequence[int]) -> None:
-        """Delete turns and their vectors."""
+        """Delete turns with all that is derived from them alone."""
         self._delete("turns", thread, positions)
-        self._delete("vectors", thread, positions)
+        self._blocks.take(thread, positions)
 
     # segments, checkpoints and the views of the paper
 
@@ -482,10 +469,11 @@ class SQLiteStore:
         """Rows and bytes."""
         counts = {
             table: self._db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in ("threads", "turns", "segments", "vectors", "summaries", "clusters")
+            for table in ("threads", "turns", "segments", "summaries", "clusters")
         }
         counts["superseded"] = self._db.execute("SELECT count(*) FROM turns WHERE NOT live").fetchone()[0]
-        counts["vectors"] += counts["summaries"] + counts["clusters"]
+        (embedded,) = self._db.execute("SELECT ifnull(sum(embedded), 0) FROM blocks").fetchone()
+        counts["vectors"] = embedded + counts["summaries"] + counts["clusters"]
         (pages,) = self._db.execute("PRAGMA page_count").fetchone()
         (size,) = self._db.execute("PRAGMA page_size").fetchone()
         counts["bytes"] = pages * size
@@ -501,11 +489,6 @@ class SQLiteStore:
                 ).fetchone()
                 if orphans:
                     found.append(f"{orphans} rows of {table} belong to no thread")
-            (orphans,) = self._db.execute(
-                "SELECT count(*) FROM vectors WHERE key NOT IN (SELECT key FROM turns)"
-            ).fetchone()
-            if orphans:
-                found.append(f"{orphans} vectors belong to no turn")
             return found
 
     def _delete(self, table: str, thread: int, positions: Sequence[int]) -> None:
@@ -514,14 +497,6 @@ class SQLiteStore:
 
 def _metadata(turn: Turn) -> str | None:
     return None if turn.metadata is None else json.dumps(dict(turn.metadata))
-
-
-def speaker_of(turn: Turn) -> str | None:
-    """The name of who spoke, where the turn's metadata gives one under "name" or "speaker"."""
-    if turn.metadata is None:
-        return None
-    name = turn.metadata.get("name") or turn.metadata.get("speaker")
-    return name if isinstance(name, str) else None
 
 
 def _key(thread: int, position: int) -> int:
@@ -542,7 +517,7 @@ def _marks(items: Sequence[object]) -> str:
 
 
 def _turn_row(row: tuple[Any, ...]) -> TurnRow:
-    key, live, id_, role, timestamp, tokens, digest, terms, text, metadata = row
+    key, live, id_, role, timestamp, tokens, digest, text, metadata = row
     turn = Turn(
         role=role,
         text=_untext(text),
@@ -550,6 +525,4 @@ def _turn_row(row: tuple[Any, ...]) -> TurnRow:
         timestamp=datetime.fromisoformat(timestamp) if timestamp else None,
         metadata=None if metadata is None else json.loads(metadata),
     )
-    return TurnRow(
-        key & 0xFFFFFFFF, turn, tokens, digest, np.frombuffer(terms, dtype="<u4").astype(np.uint32), bool(live)
-    )
+    return TurnRow(key & 0xFFFFFFFF, turn, tokens, digest, bool(live))
