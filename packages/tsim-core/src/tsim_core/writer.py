@@ -128,7 +128,7 @@ class ThreadWriter:
             if first == last:
                 empty.append(segment.start)
             elif any(segment.start <= p < segment.end for p in positions):
-                changed.append(replace(segment, tokens=float(tokens[first:last].sum())))
+                changed.append(segment._replace(tokens=float(tokens[first:last].sum())))
         self._store.delete_segments(key, empty)
         self._store.put_segments(key, changed)
         self._store.delete_checkpoints(key, 0)

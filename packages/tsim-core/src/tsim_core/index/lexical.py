@@ -130,14 +130,18 @@ class LexicalIndex:
             terms: Hashed terms of all, one row after the other, with repeats; within a row in any order.
             lengths: How many each row has, shape (n,). A row may have none.
         """
-        rows = np.repeat(np.arange(len(self), len(self) + len(lengths), dtype=np.uint64), lengths)
-        self._new.append(terms.astype(np.uint64) << _SHIFT | rows)
+        keys = terms.astype(np.uint64)
+        keys <<= _SHIFT
+        keys |= np.repeat(np.arange(len(self), len(self) + len(lengths), dtype=np.uint64), lengths)
+        self._new.append(keys)
         self._lengths.extend(lengths)
 
     def _sort(self) -> None:
         """Sort in what is new."""
         if self._new:
-            self._tail = _merged([self._tail, np.sort(np.concatenate(self._new))])
+            new = self._new[0] if len(self._new) == 1 else np.concatenate(self._new)
+            new.sort()
+            self._tail = _merged([self._tail, new])
             self._new = []
         if len(self._tail) > max(_LEAST_TAIL, len(self._sorted) // 8):
             self._sorted = _merged([self._sorted, self._tail])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
 
 from tsim_core.embedding import Vectors
 from tsim_core.store.columns import Columns
@@ -31,9 +31,8 @@ class TurnRow:
     live: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
-    """A stored segment.
+class SegmentRow(NamedTuple):
+    """A stored segment; a tuple, since a long thread has many.
 
     Attributes:
         start: Position of its first turn.
@@ -56,10 +55,6 @@ class SegmentRow:
     similarity: float | None = None
     threshold: float | None = None
     strength: float | None = None
-
-    def in_episode(self, episode: int) -> SegmentRow:
-        """The same segment as part of another episode."""
-        return replace(self, episode=episode)
 
 
 @dataclass(frozen=True, slots=True)

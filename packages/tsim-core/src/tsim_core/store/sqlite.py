@@ -369,26 +369,13 @@ class SQLiteStore:
             "FROM segments WHERE key BETWEEN ? AND ? ORDER BY key",
             _range(thread),
         )
-        return [SegmentRow(*row) for row in rows]
+        return list(map(SegmentRow._make, rows))
 
     def put_segments(self, thread: int, rows: Iterable[SegmentRow]) -> None:
         """Insert or replace segments."""
         self._db.executemany(
             "INSERT OR REPLACE INTO segments VALUES (?,?,?,?,?,?,?,?,?)",
-            [
-                (
-                    _key(thread, r.start),
-                    r.end,
-                    r.tokens,
-                    r.cut,
-                    r.episode,
-                    r.closed_at,
-                    r.similarity,
-                    r.threshold,
-                    r.strength,
-                )
-                for r in rows
-            ],
+            [(_key(thread, row.start), *row[1:]) for row in rows],
         )
 
     def delete_segments(self, thread: int, starts: Sequence[int]) -> None:
