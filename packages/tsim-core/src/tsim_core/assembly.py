@@ -231,21 +231,22 @@ def _fill(drafts: Sequence[_Draft], layout: _Layout, texts: Texts, max_tokens: i
         for row, score in draft.ranked.turn_scores.items()
         if row in draft.place
     ]
+    costs = {row: layout.row_cost(row) for _, _, row in candidates}
     left = float(max_tokens)
     cut: dict[int, str] = {}
     if candidates:
         _, place, row = max(candidates, key=lambda c: (c[0], -c[1], -c[2]))
         draft, frame = drafts[place], layout.frame_cost(drafts[place], [row])
-        if layout.row_cost(row) + frame > left:
+        if costs[row] + frame > left:
             shorter = layout.cut(row, texts([row])[0], left / 2 - frame)
             if shorter is not None:
                 cut[row] = shorter
                 draft.rows, draft.frame = [row], frame
                 left /= 2
     for _, place, row in sorted(
-        (thrift * math.log(layout.row_cost(row)) - score, place, row) for score, place, row in candidates
+        (thrift * math.log(costs[row]) - score, place, row) for score, place, row in candidates
     ):
-        draft, cost = drafts[place], layout.row_cost(row)
+        draft, cost = drafts[place], costs[row]
         if cost > left or row in cut:
             continue
         rows = sorted([*draft.rows, row])
