@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tsim_core.lexical import hashed_terms, label_terms, query_terms, terms
+from tsim_core.lexical import hashed_terms, label_terms, query_terms, terms, without_label
 
 
 def of(text: str) -> set[str]:
@@ -98,3 +98,19 @@ def test_a_label_says_who_speaks(text: str, query: str) -> None:
 @pytest.mark.parametrize("text", ["see: this", "at 10:30 we go", "I think that this is it: yes", "Ann:", "https://a.b"])
 def test_what_is_no_name_is_no_label(text: str) -> None:
     assert list(label_terms(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Ana: at noon", "at noon"),
+        ("Ana Paz : at noon", "at noon"),
+        ("小林：明天见", "明天见"),
+        ("Alma rules: no pets", "Alma rules: no pets"),
+        ("Meet at 10:30", "Meet at 10:30"),
+        ("Ana:", "Ana:"),
+        ("", ""),
+    ],
+)
+def test_a_name_in_front_is_no_part_of_what_is_said(text: str, said: str) -> None:
+    assert without_label(text) == said

@@ -605,3 +605,17 @@ async def test_async_twins_do_the_same_and_leave_the_loop_free(memory: EpisodicM
     assert ticks > 3
     task.cancel()
     await memory.aclose()
+
+
+@pytest.mark.parametrize(
+    ("config", "embedded"), [(TSIMConfig.default(), "the key is blue"), (TSIMConfig.paper(), "Ana: the key is blue")]
+)
+def test_what_is_embedded_is_what_was_said_and_what_is_stored_is_what_was_given(
+    embedder: WordEmbedder, config: TSIMConfig, embedded: str
+) -> None:
+    with EpisodicMemory(embedder=embedder, config=config) as memory:
+        embedder.texts.clear()
+        memory.thread("a").add("user", "Ana: the key is blue")
+        assert embedded in embedder.texts
+        assert memory.thread("a").turns()[0].text == "Ana: the key is blue"
+        assert memory.check() == []

@@ -10,6 +10,7 @@ from tsim_core.assembly import Assembly
 from tsim_core.calibration import CalibratedSegmentation, CalibratedSegmenter
 from tsim_core.errors import ConfigError
 from tsim_core.fusion import FusedRanking
+from tsim_core.lexical import without_label
 from tsim_core.linking import Linker, Linking
 from tsim_core.ranking import PublishedRanking
 from tsim_core.scale import Scale
@@ -104,6 +105,14 @@ class TSIMConfig:
     def linker(self, scale: Scale) -> Linker | None:
         """A fresh linker for an embedder of that scale, where linking is on."""
         return None if self.linking is None else Linker(self.linking, scale)
+
+    def said(self, text: str) -> str:
+        """What of a turn's text is embedded.
+
+        Without the name in front, in ours: it would make all turns of a speaker alike, and like any query that names
+        them. Who spoke is a view of its own. As published: the text.
+        """
+        return text if isinstance(self.segmentation, PublishedSegmentation) else without_label(text)
 
     def replace(self, **changes: Any) -> TSIMConfig:
         """A copy with other values.

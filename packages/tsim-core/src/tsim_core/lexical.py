@@ -23,8 +23,8 @@ import numpy as np
 import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from numpy.typing import NDArray
 
-ANALYSIS_VERSION = 2
-"""Grows with every change to what `hashed_terms` returns; stored terms of another version are made anew."""
+ANALYSIS_VERSION = 3
+"""Grows with every change to what `hashed_terms` or `without_label` returns: what is stored has to be made anew."""
 
 Terms = NDArray[np.uint32]
 
@@ -85,6 +85,14 @@ def label_terms(text: str) -> Iterator[str]:
     match = _LABEL.match(text)
     if match and not match[1][0].islower():
         yield from (_SPOKEN_BY + term for term in terms(match[1]) if len(term) > 1)
+
+
+def without_label(text: str) -> str:
+    """A text without the name that it begins with: "Ana Paz: at noon" says "at noon"."""
+    match = _LABEL.match(text)
+    if match is None or any(word[0].islower() for word in match[1].split()):
+        return text
+    return text[match.end() - 1 :]
 
 
 def query_terms(query: str) -> tuple[Terms, Terms]:

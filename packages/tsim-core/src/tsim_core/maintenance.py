@@ -28,7 +28,7 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
         store = memory._store
         rows = [row for thread in store.threads() for row in store.turns(thread.key)]
         texts = list(dict.fromkeys(row.turn.text for row in rows if row.turn.text.strip()))
-        vectors = dict(zip(texts, memory.embed(texts, progress), strict=True)) if texts else {}
+        vectors = dict(zip(texts, memory.embed_turns(texts, progress), strict=True)) if texts else {}
         with store.transaction():
             for thread in store.threads():
                 turns = list(store.turns(thread.key))

@@ -232,6 +232,10 @@ class EpisodicMemory:
             progress(len(vectors), len(unique))
         return np.stack([vectors[text] for text in texts])
 
+    def embed_turns(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+        """Embed what turns say; see `TSIMConfig.said`."""
+        return self.embed([self._config.said(text) for text in texts], progress)
+
     # what the threads work with
 
     @contextmanager

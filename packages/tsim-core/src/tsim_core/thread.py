@@ -342,7 +342,7 @@ class Thread:
             known = self.memory._store.find_vectors(texts)
         missing = [text for text in dict.fromkeys(texts.values()) if text not in known]
         if missing:
-            known.update(zip(missing, self.memory.embed(missing, progress), strict=True))
+            known.update(zip(missing, self.memory.embed_turns(missing, progress), strict=True))
         return known
 
     def _row(self, position: int, turn: Turn, digest: int, live: bool = True) -> TurnRow:

@@ -58,7 +58,7 @@ def import_(memory: EpisodicMemory, path: str, progress: Progress | None = None)
     """Read a file that `export` wrote, in one transaction; see `EpisodicMemory.import_`."""
     threads = {name: prepare(turns) for name, turns in _read(path).items()}
     texts = [p.turn.text for turns in threads.values() for p in turns if p.turn.text.strip()]
-    vectors = memory.embed(texts, progress) if texts else ()
+    vectors = memory.embed_turns(texts, progress) if texts else ()
     ready = dict(zip(texts, vectors, strict=True))
     with memory._guard():
         try:
