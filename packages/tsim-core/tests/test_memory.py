@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
 import subprocess
@@ -432,6 +433,16 @@ def test_a_full_disk_stores_nothing_and_says_so(tmp_path: Path) -> None:
         thread.add("user", "after")
         assert [t.text for t in thread.turns()] == ["before", "after"]
         assert memory.check() == []
+
+
+def test_a_memory_that_nobody_closes_closes_its_store() -> None:
+    memory = EpisodicMemory(embedder=WordEmbedder())
+    memory.thread("a").add("user", "The boat is blue.")
+    store = memory._store
+    del memory
+    gc.collect()
+    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+        store.meta()
 
 
 def test_closed_and_read_only_memories_refuse(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -84,6 +85,7 @@ class EpisodicMemory:
         except BaseException:
             self._store.close()
             raise
+        weakref.finalize(self, self._store.close)  # adapters hold memories that nobody closes
 
     def _agree(self, config: TSIMConfig | None, renew: bool) -> TSIMConfig:
         """Check that embedder and configuration are those of the store; write them into a new one.
