@@ -114,3 +114,8 @@ def test_what_is_no_name_is_no_label(text: str) -> None:
 )
 def test_a_name_in_front_is_no_part_of_what_is_said(text: str, said: str) -> None:
     assert without_label(text) == said
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=40))
+def test_plain_text_has_the_same_terms_by_the_short_way(text: str) -> None:
+    assert list(terms(f"字 {text}")) == ["字", *terms(text)]

@@ -36,6 +36,7 @@ _HANGUL = "\uac00-\ud7af"
 _MARKS = "\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0903\u093a-\u094f\u0962-\u0963\u0980-\u0dff"
 _LETTER = rf"(?:(?![{_PAIRED}{_TRIPLED}])[^\W_]|[{_MARKS}])"
 _TOKEN = re.compile(rf"(?P<paired>[{_PAIRED}]+)|(?P<tripled>[{_TRIPLED}]+)|(?P<word>{_LETTER}+(?:'{_LETTER}+)*)")
+_ASCII_WORD = re.compile(r"[a-z\d]+(?:'[a-z\d]+)*")  # what `_TOKEN` finds in plain text, sooner
 # A word with all that is joined to it. Possessive: a long run without spaces must not be tried at every start.
 _IDENTIFIER = re.compile(r"(?<!\w)[#@]?\w++(?:[-./:@#\\+]++\w++)*+")
 _IDENTIFYING = re.compile(r"[\d_/@#\\]")
@@ -57,6 +58,16 @@ def normalised(text: str) -> str:
 def terms(text: str) -> Iterator[str]:
     """The terms of a text, with repeats."""
     text = normalised(text)
+    yield from map(_stem, _ASCII_WORD.findall(text)) if text.isascii() else _tokens(text)
+    for match in _IDENTIFIER.finditer(text):
+        if not match[0].isalnum() and _IDENTIFYING.search(match[0]):
+            yield match[0]
+    for match in _THOUSANDS.finditer(text):
+        yield match[0].replace(",", "")
+
+
+def _tokens(text: str) -> Iterator[str]:
+    """The words and n-grams of a normalised text of any script."""
     for match in _TOKEN.finditer(text):
         token = match[0]
         if match.lastgroup == "word":
@@ -68,11 +79,6 @@ def terms(text: str) -> Iterator[str]:
             yield from _grams(token, 2)
         else:
             yield from _grams(token, 3) if len(token) > 3 else (token,)
-    for match in _IDENTIFIER.finditer(text):
-        if not match[0].isalnum() and _IDENTIFYING.search(match[0]):
-            yield match[0]
-    for match in _THOUSANDS.finditer(text):
-        yield match[0].replace(",", "")
 
 
 def hashed_terms(text: str) -> Terms:

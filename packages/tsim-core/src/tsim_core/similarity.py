@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tsim_core.embedding import Vectors
 
@@ -34,14 +35,36 @@ def likeness(a: Vectors, b: Vectors) -> float:
 
 def likenesses(a: Vectors, groups: Sequence[Vectors]) -> list[float]:
     """`likeness` of ``a`` with each of several groups, in one product."""
-    if not groups:
-        return []
-    sizes = [len(group) for group in groups]
-    starts = np.cumsum([0, *sizes[:-1]])
-    cosines = np.concatenate(groups) @ a.T
-    towards = np.maximum.reduceat(cosines, starts, axis=0).mean(axis=1)
-    back = np.add.reduceat(cosines.max(axis=1), starts) / np.array(sizes)
-    return [float(x) for x in (towards + back) / 2]
+    return Stack.of(groups).likenesses(a)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Groups of turns below each other, so that all are compared at once.
+
+    Attributes:
+        rows: Their unit rows, shape (n, d).
+        sizes: Rows of each group, at least one, shape (groups,).
+    """
+
+    rows: Vectors
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, groups: Sequence[Vectors]) -> Stack:
+        """A stack of these groups."""
+        rows = np.concatenate(groups) if groups else np.zeros((0, 0), dtype=np.float32)
+        return cls(rows, np.array([len(group) for group in groups], dtype=np.int64))
+
+    def likenesses(self, a: Vectors) -> list[float]:
+        """`likeness` of ``a`` with each group."""
+        if not len(self.sizes):
+            return []
+        starts = np.cumsum(self.sizes) - self.sizes
+        cosines = self.rows @ a.T
+        towards = np.maximum.reduceat(cosines, starts, axis=0).mean(axis=1)
+        back = np.add.reduceat(cosines.max(axis=1), starts) / self.sizes
+        return [float(x) for x in (towards + back) / 2]
 
 
 @dataclass
@@ -108,10 +131,11 @@ class Reservoir:
         self._size = size
         self._offered = 0
         self._held: list[tuple[int, list[int], Vectors]] = []  # number, positions, vectors
+        self._stack: Stack | None = None  # of what is held, once it was compared
 
     def __copy__(self) -> Reservoir:
         twin = Reservoir(self._size)
-        twin._offered, twin._held = self._offered, list(self._held)
+        twin._offered, twin._held, twin._stack = self._offered, list(self._held), self._stack
         return twin
 
     def offer(self, positions: Sequence[int], vectors: Vectors) -> None:
@@ -120,11 +144,15 @@ class Reservoir:
         slot = len(self._held) if len(self._held) < self._size else _scatter(self._offered) % (self._offered + 1)
         if slot < self._size:
             self._held[slot : slot + 1] = [entry]
+            self._stack = None
         self._offered += 1
 
     def compare(self, vectors: Vectors, lag: int = 0) -> list[float]:
         """`likeness` with each group held that was offered at least ``lag`` groups before the next one."""
-        return likenesses(vectors, [held for number, _, held in self._held if number <= self._offered - lag])
+        if self._stack is None:
+            self._stack = Stack.of([held for *_, held in self._held])
+        found = zip(self._held, self._stack.likenesses(vectors), strict=True)
+        return [value for (number, *_), value in found if number <= self._offered - lag]
 
     def state(self) -> list[Any]:
         """As JSON data: numbers and positions."""
@@ -138,7 +166,7 @@ class Reservoir:
     def restore(self, state: Sequence[Any], rows: Mapping[int, Vectors]) -> None:
         """Continue where `state` was taken; what was forgotten since is left out."""
         self._offered = state[0]
-        self._held = []
+        self._held, self._stack = [], None
         for number, positions in state[1]:
             held = [p for p in positions if p in rows]
             if held:
