@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 from pathlib import Path
 
@@ -41,18 +40,6 @@ def test_example(name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
         alice, bob = out.split("BOB")
         assert "gluten" not in alice
         assert "nuts" not in bob
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # LangChain calls its chains deprecated
-def test_the_readme(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-    (code,) = re.findall(r"```python\n(.*?)```", (Path(__file__).parents[2] / "README.md").read_text(), re.DOTALL)
-    (tmp_path / "readme.py").write_text(code)
-    names = runpy.run_path(str(tmp_path / "readme.py"))
-    names["monday"].memory.close()
-    names["friday"].memory.close()
-    said = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("[1]")]
-    assert [f"# {line}" for line in said] == re.findall(r"^# (?!\[1\]).*", code, re.MULTILINE)
 
 
 def test_any_real_model_by_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
