@@ -17,6 +17,7 @@ from tsim_core.embedding import resolve_embedder
 from tsim_core.errors import InputError, TSIMError
 from tsim_core.memory import EpisodicMemory, Progress
 from tsim_core.readers import FORMATS, parse_time, read_turns
+from tsim_core.thread import Thread
 from tsim_core.types import Recall, Segment, Turn
 
 PRESETS = {
@@ -126,15 +127,21 @@ def _name(text: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _bar(label: str) -> Iterator[Progress]:
-    """A progress bar on stderr; nothing where stderr is no terminal and no bar could be drawn."""
+def _bar(label: str = "") -> Iterator[Progress]:
+    """A progress bar on stderr as turns are embedded, and a second one as they are stored."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(label, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+        tasks = [bar.add_task(f"embedding {label}".rstrip(), total=None)]
+
+        def report(done: int, total: int) -> None:
+            if done < bar.tasks[-1].completed:
+                tasks.append(bar.add_task(f"storing {label}".rstrip(), total=total))
+            bar.update(tasks[-1], completed=done, total=total)
+
+        yield report
 
 
 def _print_json(data: Any) -> None:
@@ -148,11 +155,16 @@ def _ingest(arguments: argparse.Namespace) -> int:
         thread = memory.thread(*_name(arguments.thread))
         for file, turns in files:
             before = len(thread)
-            with _bar(f"embedding {os.path.basename(file)}") as progress:
+            with _bar(os.path.basename(file)) as progress:
                 thread.extend(turns, progress)
             print(f"{file}: {len(thread) - before} turns added to {arguments.thread}")
-        print(f"{arguments.thread}: {len(thread)} turns in {len(thread.episodes())} episodes")
+        print(f"{arguments.thread}: {len(thread)} turns in {_episodes(thread)} episodes")
     return 0
+
+
+def _episodes(thread: Thread) -> int:
+    """Number of episodes, without reading their turns."""
+    return len({segment.episode for segment in thread.segments()})
 
 
 def _recall(arguments: argparse.Namespace) -> int:
@@ -237,7 +249,7 @@ def _segment(arguments: argparse.Namespace) -> int:
     config = PRESETS[arguments.preset]()
     with EpisodicMemory(embedder=resolve_embedder(arguments.embedder), config=config) as memory:
         thread = memory.thread("segment")
-        with _bar(f"embedding {os.path.basename(arguments.file)}") as progress:
+        with _bar(os.path.basename(arguments.file)) as progress:
             thread.extend(turns, progress)
         segments = thread.segments()
     number: dict[str, int] = {}
@@ -264,7 +276,7 @@ def _threads(arguments: argparse.Namespace) -> int:
     prefix = _name(arguments.prefix) if arguments.prefix else ()
     with _memory(arguments, read_only=True) as memory:
         threads = [memory.thread(*name) for name in memory.threads(prefix)]
-        rows = [{"thread": t.name, "turns": len(t), "episodes": len(t.episodes())} for t in threads]
+        rows = [{"thread": t.name, "turns": len(t), "episodes": _episodes(t)} for t in threads]
     if arguments.json:
         _print_json({"threads": rows})
         return 0
@@ -295,7 +307,7 @@ def _export(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    with _memory(arguments, create=True) as memory, _bar("embedding") as progress:
+    with _memory(arguments, create=True) as memory, _bar() as progress:
         count = memory.import_(arguments.file, progress)
     print(f"{count} turns read from {arguments.file}")
     return 0
@@ -321,7 +333,7 @@ def _forget(arguments: argparse.Namespace) -> int:
 def _reindex(arguments: argparse.Namespace) -> int:
     config = PRESETS[arguments.preset]() if arguments.preset else None
     embedder = resolve_embedder(arguments.embedder)
-    with _bar("embedding") as progress:
+    with _bar() as progress:
         count = EpisodicMemory.reindex(arguments.store, embedder=embedder, config=config, progress=progress)
     print(f"{count} turns embedded with {embedder.name}")
     return 0

@@ -15,6 +15,7 @@ from tsim_core.intake import text_digest
 from tsim_core.store.base import Store, ThreadRow, TurnRow
 from tsim_core.store.columns import Columns
 from tsim_core.threads import ThreadIndex
+from tsim_core.transfer import going_on
 from tsim_core.writer import ThreadWriter, columns_of
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
         texts = list(dict.fromkeys(row.turn.text for row in rows if row.turn.text.strip()))
         vectors = dict(zip(texts, memory.embed_turns(texts, progress), strict=True)) if texts else {}
         with store.transaction():
+            stored = 0
             for thread in store.threads():
                 turns = list(store.turns(thread.key))
                 fresh = ThreadRow(thread.key, thread.name, 0, thread.epoch + 1, {})
@@ -42,7 +44,8 @@ def reindex(memory: EpisodicMemory, progress: Progress | None) -> int:
                 index = ThreadIndex(fresh, memory.embedder.dimension)
                 live = [row for row in renewed if row.live]
                 writer = ThreadWriter(store, fresh, index, config, memory.scale, memory.embed)
-                writer.append(live, {r.position: embedded[r.position] for r in live if r.position in embedded})
+                writer.append(live, embedded, going_on(progress, stored, len(rows)))
+                stored += len(turns)
                 row = store.thread(thread.name)
                 assert row is not None
                 store.put_thread(replace(row, next=thread.next))

@@ -29,7 +29,7 @@ from tsim_core.types import Recall
 from tsim_core.writer import ThreadWriter
 
 Progress = Callable[[int, int], None]
-"""Called with the number of turns done and their total."""
+"""Called with the number of turns done and their total: first as they are embedded, then again as they are stored."""
 
 EMBED_BATCH = 256  # texts between two reports of progress
 
@@ -224,15 +224,15 @@ class EpisodicMemory:
 
     def embed(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Embed texts in batches, equal ones once; see `tsim_core.embedding.embed_checked`."""
-        unique = list(dict.fromkeys(texts))
-        if progress is None or len(unique) <= EMBED_BATCH:
+        if progress is None:
             return embed_checked(self._embedder, texts)
-        vectors: dict[str, Vectors] = {}
+        row = {text: i for i, text in enumerate(dict.fromkeys(texts))}
+        unique, vectors = list(row), np.empty((len(row), self._embedder.dimension), dtype=np.float32)
         for at in range(0, len(unique), EMBED_BATCH):
             batch = unique[at : at + EMBED_BATCH]
-            vectors.update(zip(batch, embed_checked(self._embedder, batch), strict=True))
-            progress(len(vectors), len(unique))
-        return np.stack([vectors[text] for text in texts])
+            vectors[at : at + len(batch)] = embed_checked(self._embedder, batch)
+            progress(at + len(batch), len(unique))
+        return vectors if len(row) == len(texts) else vectors[[row[text] for text in texts]]
 
     def embed_turns(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
         """Embed what turns say; see `TSIMConfig.said`."""

@@ -78,7 +78,7 @@ class Thread:
 
         Args:
             turns: In order, oldest first.
-            progress: Called as turns are embedded.
+            progress: Called as turns are embedded, and again as they are stored.
 
         Returns:
             Their ids. Raises as `add` does.
@@ -87,12 +87,14 @@ class Thread:
         if not prepared:
             return []
         with self.memory._write_lock(self.name):
-            return self._insert(prepared, self._embed(prepared, progress))
+            return self._insert(prepared, self._embed(prepared, progress), progress)
 
-    def _insert(self, prepared: Sequence[Prepared], vectors: Mapping[str, Vectors]) -> list[str]:
+    def _insert(
+        self, prepared: Sequence[Prepared], vectors: Mapping[str, Vectors], progress: Progress | None = None
+    ) -> list[str]:
         with self._writing() as (row, writer):
             ids, fresh = self._new_rows(row, prepared)
-            writer.append(fresh, {r.position: vectors[r.turn.text] for r in fresh if r.turn.text.strip()})
+            writer.append(fresh, {r.position: vectors[r.turn.text] for r in fresh if r.turn.text.strip()}, progress)
         return ids
 
     def reconcile(self, history: Iterable[Turn]) -> Reconciled:
@@ -296,11 +298,8 @@ class Thread:
     def segments(self) -> list[Segment]:
         """All segments in order, the open one included: where the thread was cut, and why."""
         with self.memory._reading():
-            return [
-                public_segment(self.name, segment)
-                for row in self._rows()
-                for segment in self.memory._index(row).segments
-            ]
+            store = self.memory._store
+            return [public_segment(self.name, segment) for row in self._rows() for segment in store.segments(row.key)]
 
     def turns(self) -> list[Turn]:
         """All live turns in order."""
@@ -309,7 +308,7 @@ class Thread:
 
     def __len__(self) -> int:
         with self.memory._guard():
-            return sum(len(self.memory._index(row)) for row in self._rows())
+            return sum(self.memory._store.size(row.key) for row in self._rows())
 
     def __bool__(self) -> bool:
         return True  # an empty thread is a thread

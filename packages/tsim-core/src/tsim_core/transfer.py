@@ -63,13 +63,20 @@ def import_(memory: EpisodicMemory, path: str, progress: Progress | None = None)
     with memory._guard():
         try:
             with memory._store.transaction():
+                stored, total = 0, sum(map(len, threads.values()))
                 for name, turns in threads.items():
-                    memory.thread(*name)._insert(turns, ready)
+                    memory.thread(*name)._insert(turns, ready, going_on(progress, stored, total))
+                    stored += len(turns)
         except BaseException:
             for name in threads:  # rolled back together, threads that went in as well
                 memory._drop(name)
             raise
     return sum(map(len, threads.values()))
+
+
+def going_on(progress: Progress | None, before: int, total: int) -> Progress | None:
+    """Progress of a part, told as that of the whole."""
+    return None if progress is None else lambda done, _: progress(before + done, total)
 
 
 def _read(path: str) -> dict[tuple[str, ...], list[Turn]]:

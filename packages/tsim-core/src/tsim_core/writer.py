@@ -18,6 +18,7 @@ from tsim_core.store.columns import Columns
 from tsim_core.threads import ThreadIndex
 from tsim_core.views import PublishedViews, cluster_text, summary_text
 
+PORTION = 2048  # turns that are written together: memory stays bounded, and progress can be seen
 CHECKPOINT_EVERY = 128  # turns; how far a rewind may have to replay beyond what changed
 
 Embed = Callable[[Sequence[str]], Vectors]
@@ -68,21 +69,29 @@ class ThreadWriter:
             for row in self._store.turns(self._row.key, positions)
         }
 
-    def append(self, rows: Sequence[TurnRow], vectors: Mapping[int, Vectors]) -> None:
+    def append(
+        self,
+        rows: Sequence[TurnRow],
+        vectors: Mapping[int, Vectors],
+        progress: Callable[[int, int], None] | None = None,
+    ) -> None:
         """Store and segment new turns.
 
         Args:
             rows: The turns; their positions continue the thread's.
             vectors: Unit vectors by position; blank turns have none.
+            progress: Called with the number of turns done and their total.
         """
-        if not rows:
-            return
-        until = rows[-1].position + 1
-        columns = columns_of(rows, vectors)
-        self._store.put_turns(self._row.key, rows, columns)
-        self._index.append([columns], until)
-        self._segment([_seg_turn(row, vectors.get(row.position)) for row in rows])
-        self._save(next=until)
+        for at in range(0, len(rows), PORTION):
+            portion = rows[at : at + PORTION]
+            columns = columns_of(portion, vectors)
+            self._store.put_turns(self._row.key, portion, columns)
+            self._index.append([columns], portion[-1].position + 1)
+            self._segment([_seg_turn(row, vectors.get(row.position)) for row in portion])
+            if progress is not None:
+                progress(at + len(portion), len(rows))
+        if rows:
+            self._save(next=rows[-1].position + 1)
 
     def rewind(self, position: int, until: int) -> None:
         """Decide anew from ``position`` on, after the store's turns changed there.

@@ -127,6 +127,10 @@ class Store(Protocol):
         """Rows by position, all when None; superseded ones included."""
         ...
 
+    def size(self, thread: int) -> int:
+        """Number of live turns."""
+        ...
+
     def outline(self, thread: int) -> list[tuple[int, str, str, int, int, bool]]:
         """Of every turn, superseded ones too: position, id, role, digests of text and content, liveness."""
         ...

@@ -41,6 +41,13 @@ class Blocks:
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
+    def size(self, thread: int) -> int:
+        """Number of turns, superseded ones too."""
+        sizes = self._db.execute(
+            "SELECT ifnull(sum(size), 0) FROM blocks WHERE key BETWEEN ? AND ?", (thread << 32, thread << 32 | _LOW)
+        )
+        return int(sizes.fetchone()[0])
+
     def read(self, thread: int, start: int = 0) -> Iterator[Columns]:
         """Turns from ``start`` on, block by block."""
         cursor = self._db.execute(
