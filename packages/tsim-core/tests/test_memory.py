@@ -630,3 +630,37 @@ def test_what_is_embedded_is_what_was_said_and_what_is_stored_is_what_was_given(
         assert embedded in embedder.texts
         assert memory.thread("a").turns()[0].text == "Ana: the key is blue"
         assert memory.check() == []
+
+
+def test_progress_counts_turns_as_they_are_embedded_and_as_they_are_stored(
+    embedder: WordEmbedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tsim_core.memory.EMBED_BATCH", 4)
+    monkeypatch.setattr("tsim_core.writer.PORTION", 6)
+    told: list[tuple[int, int]] = []
+    with EpisodicMemory(embedder=embedder) as memory:
+        turns = [Turn("user", f"{WORDS[i % len(WORDS)]} {i % 9}") for i in range(14)]
+        distinct = len({turn.text for turn in turns})
+        memory.thread("t").extend(turns, lambda done, total: told.append((done, total)))
+        embedded = [(min(at, distinct), distinct) for at in range(4, distinct + 4, 4)]
+        assert told == [*embedded, (6, 14), (12, 14), (14, 14)]
+        assert [t.text for t in memory.thread("t").turns()] == [turn.text for turn in turns]
+        told.clear()
+        assert memory.check(lambda done, total: told.append((done, total))) == []
+        assert told[-1] == (14, 14)
+
+
+@given(st.lists(st.integers(0, 40), unique=True, min_size=1, max_size=30))
+def test_what_is_left_of_segments_after_forgetting_says_its_tokens(gone: list[int]) -> None:
+    with EpisodicMemory(embedder=WordEmbedder(), config=TSIMConfig.paper()) as memory:
+        thread = memory.thread("t")
+        thread.extend(Turn("user", f"{WORDS[i // 4 % len(WORDS)]} " * (20 + i)) for i in range(41))
+        thread.forget([f"t{i}" for i in gone])
+        left = {i: TSIMConfig.paper().estimator(f"{WORDS[i // 4 % len(WORDS)]} " * (20 + i)) for i in range(41)}
+        for i in gone:
+            del left[i]
+        for segment in thread.segments():
+            inside = [tokens for i, tokens in left.items() if segment.start <= i < segment.end]
+            assert inside
+            assert segment.tokens == round(sum(inside))
+        assert memory.check() == []

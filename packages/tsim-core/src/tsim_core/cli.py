@@ -127,14 +127,14 @@ def _name(text: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def _bar(label: str = "") -> Iterator[Progress]:
-    """A progress bar on stderr as turns are embedded, and a second one as they are stored."""
+def _bar(label: str = "", first: str = "embedding") -> Iterator[Progress]:
+    """A progress bar on stderr, and a second one as turns that were embedded are stored."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True)) as bar:
-        tasks = [bar.add_task(f"embedding {label}".rstrip(), total=None)]
+        tasks = [bar.add_task(f"{first} {label}".rstrip(), total=None)]
 
         def report(done: int, total: int) -> None:
             if done < bar.tasks[-1].completed:
@@ -340,8 +340,8 @@ def _reindex(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    with _memory(arguments, read_only=True) as memory:
-        problems = memory.check()
+    with _memory(arguments, read_only=True) as memory, _bar(first="checking") as progress:
+        problems = memory.check(progress)
     if arguments.json:
         _print_json({"problems": problems})
     else:

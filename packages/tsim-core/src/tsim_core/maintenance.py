@@ -58,14 +58,16 @@ def _renewed(row: TurnRow, config: TSIMConfig) -> TurnRow:
     return replace(row, tokens=config.estimator(text), digest=text_digest(text))
 
 
-def check(memory: EpisodicMemory) -> list[str]:
+def check(memory: EpisodicMemory, progress: Progress | None = None) -> list[str]:
     """Look for what is wrong; see `EpisodicMemory.check`."""
     with memory._guard():
         store = memory._store
         problems = store.problems()
+        done, total = 0, store.counts()["turns"]
         for row in store.threads():
-            name = "/".join(row.name)
-            problems += [f"thread {name}: {p}" for p in _thread_problems(store, row, memory.embedder.dimension)]
+            name, part = "/".join(row.name), going_on(progress, done, total)
+            problems += [f"thread {name}: {p}" for p in _thread_problems(store, row, memory.embedder.dimension, part)]
+            done += store.size(row.key, superseded=True)
             index = memory._indices.get(row.name)
             if index is not None:
                 problems += [f"thread {name}: {p}" for p in _index_problems(store, memory._index(row))]
@@ -76,7 +78,7 @@ def check(memory: EpisodicMemory) -> list[str]:
         return problems
 
 
-def _thread_problems(store: Store, row: ThreadRow, dimension: int) -> list[str]:
+def _thread_problems(store: Store, row: ThreadRow, dimension: int, progress: Progress | None) -> list[str]:
     problems: list[str] = []
     every = {position: live for position, *_, live in store.outline(row.key)}
     problems += [f"turn {p} lies behind the thread's end at {row.next}" for p in every if p >= row.next]
@@ -89,6 +91,8 @@ def _thread_problems(store: Store, row: ThreadRow, dimension: int) -> list[str]:
         derived |= set(part.positions.tolist())
         known = part.taken(np.flatnonzero([p in every for p in part.positions.tolist()]))
         problems += _column_problems(list(store.turns(row.key, known.positions.tolist())), known)
+        if progress is not None:
+            progress(len(derived), len(every))
     problems += [f"turn {p} has no columns" for p in sorted(every.keys() - derived)]
     problems += [f"columns at {p} belong to no turn" for p in sorted(derived - every.keys())]
     segments = store.segments(row.key)

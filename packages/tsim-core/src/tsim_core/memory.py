@@ -29,7 +29,8 @@ from tsim_core.types import Recall
 from tsim_core.writer import ThreadWriter
 
 Progress = Callable[[int, int], None]
-"""Called with the number of turns done and their total: first as they are embedded, then again as they are stored."""
+"""Called with the number of turns done and their total; where they are written, as they are embedded and then again as
+they are stored."""
 
 EMBED_BATCH = 256  # texts between two reports of progress
 
@@ -326,11 +327,15 @@ class EpisodicMemory:
         with cls(location, embedder=embedder, config=config, create=False, _renew=True) as memory:
             return reindex(memory, progress)
 
-    def check(self) -> list[str]:
-        """What is wrong with the store or with the indices against it; empty when all is well."""
+    def check(self, progress: Progress | None = None) -> list[str]:
+        """What is wrong with the store or with the indices against it; empty when all is well.
+
+        Args:
+            progress: Called with the number of turns looked at and their total.
+        """
         from tsim_core.maintenance import check
 
-        return check(self)
+        return check(self, progress)
 
     def stats(self) -> dict[str, Any]:
         """Numbers of threads, turns, episodes and vectors, bytes on disk, and the embedder's name."""

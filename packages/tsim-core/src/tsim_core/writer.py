@@ -130,13 +130,13 @@ class ThreadWriter:
         """Bring segments, views and state in line after turns were deleted from the store."""
         key = self._row.key
         self._index = ThreadIndex.load(self._store, self._row, self._index.flat.dimension)
-        bounds, tokens = self._index.positions, self._index.tokens
+        tokens, gone = self._index.tokens, np.sort(np.array(positions))
         changed, empty = [], []
         for segment in self._index.segments:
-            first, last = np.searchsorted(bounds, (segment.start, segment.end))
+            first, last = np.searchsorted(self._index.positions, (segment.start, segment.end))
             if first == last:
                 empty.append(segment.start)
-            elif any(segment.start <= p < segment.end for p in positions):
+            elif np.diff(np.searchsorted(gone, (segment.start, segment.end))):
                 changed.append(segment._replace(tokens=float(tokens[first:last].sum())))
         self._store.delete_segments(key, empty)
         self._store.put_segments(key, changed)

@@ -127,8 +127,8 @@ class Store(Protocol):
         """Rows by position, all when None; superseded ones included."""
         ...
 
-    def size(self, thread: int) -> int:
-        """Number of live turns."""
+    def size(self, thread: int, superseded: bool = False) -> int:
+        """Number of live turns, or of all."""
         ...
 
     def outline(self, thread: int) -> list[tuple[int, str, str, int, int, bool]]:

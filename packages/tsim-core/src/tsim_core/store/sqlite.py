@@ -282,12 +282,13 @@ class SQLiteStore:
             for row in cursor.fetchall():
                 yield _turn_row(row)
 
-    def size(self, thread: int) -> int:
+    def size(self, thread: int, superseded: bool = False) -> int:
         """See `Store.size`. Neither part reads the turns themselves."""
-        (out,) = self._db.execute(
-            "SELECT count(*) FROM turns WHERE key BETWEEN ? AND ? AND NOT live", _range(thread)
-        ).fetchone()
-        return self._blocks.size(thread) - int(out)
+        every = self._blocks.size(thread)
+        if superseded:
+            return every
+        out = self._db.execute("SELECT count(*) FROM turns WHERE key BETWEEN ? AND ? AND NOT live", _range(thread))
+        return every - int(out.fetchone()[0])
 
     def outline(self, thread: int) -> list[tuple[int, str, str, int, int, bool]]:
         """See `Store.outline`."""
