@@ -1,7 +1,8 @@
 """Which earlier episode a segment continues: a topic that comes back after an interruption stays one episode.
 
-A segment is compared with the most recently active episodes. How likely it continues the last one, the one before that
-and so on, or none, is learned along the thread; so is how alike unrelated segments are.
+A segment is compared with the most recently active episodes. How likely it continues one before the last, or none, is
+learned along the thread; so is how alike unrelated segments are. Whether it continues the last one after all depends on
+how clear the cut between them was.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ from tsim_core.similarity import FLOOR, Reservoir, Spread, likeness, log_odds, r
 
 KEPT = 8  # turns that stand for an episode
 NULL_SIZE = 32  # segments that the null distribution is drawn from
+UNDONE = 1.5  # the segmenter's odds against a cut count more now that the segment is complete
+AFRESH = 0.7  # its likeness counts less: the segmenter has seen the beginning of it
+SUREST = 0.02  # strength of the least sure cut
 NULL_PRIOR, SAME_PRIOR, RATE_PRIOR = 20.0, 20.0, 10.0  # weights of the assumptions, in observations
 
 
@@ -164,7 +168,8 @@ class Linker:
         for rank, value in values.items():
             weights[rank] = self._ranks[rank] * math.exp(log_odds(value, same, null))
         if 1 in weights and self._strength is not None:
-            weights[1] *= 1 - self._strength  # it was cut off the last one for a reason
+            odds = (1 - self._strength) / max(self._strength, SUREST)
+            weights[1] = weights[0] * UNDONE * odds * math.exp(AFRESH * log_odds(values[1], same, null))
         total = sum(weights.values())
         return {rank: weight / total for rank, weight in weights.items()}
 
