@@ -13,7 +13,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PACKAGES := tsim-core langchain-tsim langgraph-tsim llama-index-tsim scale-qa
 INSTALLED := $(foreach p,$(PACKAGES),$(if $(wildcard packages/$(p)/pyproject.toml),packages/$(p)))
-SOURCES := packages examples tests
+SOURCES := conftest.py packages examples tests
 
 .PHONY: demo test test-min lint types unit bench bench-quality docs docs-serve release-check clean help
 .DEFAULT_GOAL := help

@@ -148,5 +148,5 @@ def _words(text: str) -> set[str]:
 
 TestConversations = Conversations.TestCase
 TestConversations.settings = settings(
-    max_examples=15, stateful_step_count=12, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=15, stateful_step_count=12, suppress_health_check=list(HealthCheck)
 )

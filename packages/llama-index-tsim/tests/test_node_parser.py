@@ -356,7 +356,7 @@ LINES = st.lists(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(LINES)
 def test_spans_tile_the_transcript(lines):
     text = "\n".join(f"{who}: {said}" for who, said in lines)

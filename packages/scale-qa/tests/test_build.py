@@ -55,7 +55,7 @@ def test_every_question_finds_its_evidence_at_its_positions(tmp_path, small_set,
     assert sorted(seen) == sorted(records)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     target=st.integers(2_000, 9_000),
     cap=st.sampled_from([0.3, 0.5, 0.82, 1.0]),

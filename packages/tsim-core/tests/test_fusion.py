@@ -173,9 +173,7 @@ def test_a_time_that_the_query_names_finds_its_turns() -> None:
 
     def best(query: str) -> int:
         cosines = np.zeros(6, np.float32)
-        return rank_fused(query, cosines, matches_of(texts, query), turns, unit, FusedRanking(nearby=0))[
-            0
-        ].episode
+        return rank_fused(query, cosines, matches_of(texts, query), turns, unit, FusedRanking(nearby=0))[0].episode
 
     assert best("kiosk in January") == 0
     assert best("kiosk last March") == 1

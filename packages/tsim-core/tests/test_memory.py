@@ -66,7 +66,7 @@ def closed(thread: Thread) -> list[tuple[int, int, str, str]]:
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["default", "paper", "longmemeval"])
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(turns=TURNS)
 def test_every_turn_lies_in_exactly_one_segment_and_one_episode_in_order(config: TSIMConfig, turns: list[Turn]) -> None:
     with EpisodicMemory(embedder=WordEmbedder(), config=config) as memory:
@@ -84,7 +84,7 @@ def test_every_turn_lies_in_exactly_one_segment_and_one_episode_in_order(config:
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["default", "paper", "longmemeval"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(turns=TURNS, data=st.data())
 def test_streaming_equals_batch_and_a_prefix_gives_a_prefix(
     config: TSIMConfig, turns: list[Turn], data: st.DataObject
@@ -106,7 +106,7 @@ def test_streaming_equals_batch_and_a_prefix_gives_a_prefix(
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["default", "paper", "longmemeval"])
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(turns=TURNS, cuts=st.lists(st.integers(0, 40), max_size=3))
 def test_closing_and_reopening_anywhere_changes_no_later_decision(
     config: TSIMConfig, turns: list[Turn], cuts: list[int], tmp_path_factory: pytest.TempPathFactory
@@ -129,7 +129,7 @@ def test_closing_and_reopening_anywhere_changes_no_later_decision(
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=["default", "paper", "longmemeval"])
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(turns=TURNS, query=st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join))
 def test_evidence_sums_to_the_score_and_limits_hold(config: TSIMConfig, turns: list[Turn], query: str) -> None:
     with EpisodicMemory(embedder=WordEmbedder(), config=config) as memory:

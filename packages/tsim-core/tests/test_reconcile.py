@@ -169,7 +169,7 @@ def test_only_what_is_new_is_embedded() -> None:
 ALPHABET = st.sampled_from([f"word{i}" for i in range(12)])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(ALPHABET, max_size=8, unique=True), min_size=1, max_size=5))
 def test_whatever_the_histories_each_turn_is_there_once_and_the_last_history_holds(histories: list[list[str]]) -> None:
     """With ids: every turn of the last history is live; nothing is ever lost or doubled."""
@@ -189,7 +189,7 @@ def test_whatever_the_histories_each_turn_is_there_once_and_the_last_history_hol
             assert memory.check() == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(ALPHABET, min_size=1, max_size=12), st.data())
 def test_without_ids_a_growing_window_over_a_conversation_reproduces_it(words: list[str], data: st.DataObject) -> None:
     """The usual framework: any suffix of what was said, ever longer. The thread is the conversation."""

@@ -242,3 +242,76 @@ def test_a_package_that_was_changed_is_refused(package):
 def test_impossible_settings_are_refused(make_runner, settings, message):
     with pytest.raises(RunError, match=message):
         make_runner(**settings)
+
+
+class Notes:
+    """Keeps what a run tells."""
+
+    def __init__(self):
+        self.notes = []
+
+    def start(self, system, batch, step): ...
+
+    def advance(self, questions): ...
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+OWN_MEMORY = """
+from scale_qa.systems.spans import LexicalSpans, windows
+
+def mine(resources):
+    return LexicalSpans(resources, windows({size}))
+"""
+
+
+def test_what_other_code_measured_is_measured_anew(make_runner, tmp_path):
+    source, out = tmp_path / "mine.py", tmp_path / "r.json"
+    names = [f"{source}:mine", "bm25-turn"]
+    source.write_text(OWN_MEMORY.format(size=8))
+    first = make_runner().run(names, out)
+    assert first["systems"][names[0]]["code"] != first["systems"]["bm25-turn"]["code"]
+    unchanged = make_runner()
+    unchanged.progress = Notes()
+    assert unchanged.run(names, out)["systems"] == first["systems"]
+    assert unchanged.progress.notes == []
+    source.write_text(OWN_MEMORY.format(size=800))
+    changed = make_runner()
+    changed.progress = Notes()
+    second = changed.run(names, out)
+    assert changed.progress.notes == [f"{names[0]}: its code has changed since r.json was written; measured anew"]
+    assert second["systems"]["bm25-turn"] == first["systems"]["bm25-turn"]
+    assert second["systems"][names[0]]["vectors"] == first["systems"][names[0]]["vectors"] == 0
+    assert second["systems"][names[0]]["co_containment"] > first["systems"][names[0]]["co_containment"]
+
+
+def test_a_broken_off_run_drops_the_rows_of_other_code(make_runner, tmp_path, monkeypatch):
+    out = tmp_path / "r.json"
+    runner = make_runner()
+    runner.progress = Notes()
+    runner.progress.advance = lambda questions: (_ for _ in ()).throw(KeyboardInterrupt) if questions else None
+    with pytest.raises(KeyboardInterrupt):
+        runner.run(["bm25-turn"], out)
+    same = make_runner()
+    same.progress = Notes()
+    with monkeypatch.context() as patch:
+        patch.setattr("scale_qa.run.fingerprint", lambda spec: "other code")
+        resumed = same.run(["bm25-turn"], out)
+    assert same.progress.notes == ["bm25-turn: its code has changed since the run broke off; measured anew"]
+    assert [row["id"] for row in resumed["systems"]["bm25-turn"]["questions"]] == ["gate", "release", "bread", "winter"]
+
+
+def test_the_code_of_tsim_counts_for_tsim_alone(monkeypatch, tmp_path):
+    from scale_qa import fingerprint as module
+    from scale_qa.systems import find_system
+
+    before = {name: module.fingerprint(find_system(name)) for name in ("tsim", "tsim-paper", "bm25-256", "raptor")}
+    assert before["tsim"] == before["tsim-paper"]
+    real = module.resources.files
+    core = tmp_path / "core"
+    core.mkdir()
+    (core / "config.py").write_text("theta_s = 0.7\n")
+    monkeypatch.setattr(module.resources, "files", lambda name: core if name == "tsim_core" else real(name))
+    after = {name: module.fingerprint(find_system(name)) for name in before}
+    assert {name for name in before if before[name] != after[name]} == {"tsim", "tsim-paper"}
