@@ -1,7 +1,8 @@
 """Transcripts from files: every common dump of a chat becomes a list of turns.
 
 Formats: JSON lines and JSON lists of messages (OpenAI, ShareGPT and similar), a ChatGPT export, LangChain and
-LlamaIndex message dumps, and plain text with a speaker before each turn (``User: ...``).
+LlamaIndex message dumps, LoCoMo's conversations, GoodAI's logs, and plain text with a speaker before each turn
+(``User: ...``).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tsim_core.errors import ReaderError
+from tsim_core.evaluation_sets import goodai_turn, is_goodai_event, is_locomo, locomo_turns
 from tsim_core.types import Turn
 
 FORMATS = ("auto", "jsonl", "json", "chatgpt", "text")
@@ -116,7 +118,10 @@ def _lines(text: str, source: str) -> list[Turn]:
                 data = json.loads(line)
             except json.JSONDecodeError as error:
                 raise ReaderError(f"{where}: {error.msg}") from error
-            turns.append(message_turn(data, where))
+            if not is_goodai_event(data):
+                turns.append(message_turn(data, where))
+            elif (turn := goodai_turn(data, where)) is not None:
+                turns.append(turn)
     return turns
 
 
@@ -126,6 +131,9 @@ def _document(data: Any, source: str) -> list[Turn]:
             return _chatgpt(data, source)
         if isinstance(data.get("store"), dict):  # a LlamaIndex chat store
             return [turn for key, value in data["store"].items() for turn in _document(value, f"{source}, {key}")]
+        conversation = data.get("conversation", data)
+        if isinstance(conversation, dict) and is_locomo(conversation):
+            return locomo_turns(conversation, source)
         for name in LIST_FIELDS:
             if isinstance(data.get(name), list):
                 return _document(data[name], source)
