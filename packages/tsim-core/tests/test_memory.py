@@ -664,3 +664,19 @@ def test_what_is_left_of_segments_after_forgetting_says_its_tokens(gone: list[in
             assert inside
             assert segment.tokens == round(sum(inside))
         assert memory.check() == []
+
+
+def test_the_last_turns_are_those_that_live(embedder: WordEmbedder) -> None:
+    with EpisodicMemory(embedder=embedder) as memory:
+        thread = memory.thread("t")
+        assert thread.turns(last=3) == []
+        thread.extend(Turn("user", word, id=word) for word in WORDS)
+        thread.reconcile([Turn("user", word, id=word) for word in WORDS[:9]] + [Turn("user", "new", id="new")])
+        memory.thread("t", "u").add("user", "elsewhere")
+        every = [*WORDS[:9], "new"]
+        for last in (1, 3, len(every), 99):
+            assert [turn.text for turn in thread.turns(last=last)] == every[-last:]
+        assert thread.turns() == thread.turns(99) == asyncio.run(thread.aturns(99))
+        for wrong in (0, -1, True, 1.5):
+            with pytest.raises(InputError, match="last"):
+                thread.turns(last=wrong)  # type: ignore[arg-type]

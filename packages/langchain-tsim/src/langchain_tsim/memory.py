@@ -124,7 +124,14 @@ class TSIMMemory(BaseMemory):
         return message_text(said[-1]) if said else ""
 
     def _recent(self, thread: Thread) -> list[Turn]:
-        return whole_tail(thread.turns(), self.recent_turns) if self.recent_turns else []
+        if not self.recent_turns:
+            return []
+        read = self.recent_turns
+        turns = thread.turns(last=read)
+        while len(turns) == read and turns[0].role == "tool":  # the call it answers is further back
+            read *= 2
+            turns = thread.turns(last=read)
+        return whole_tail(turns, self.recent_turns)
 
     def _variables(self, recall: Recall, recent: list[BaseMessage]) -> dict[str, Any]:
         if self.return_messages:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from tsim_core.embedding import Vectors
 from tsim_core.errors import DuplicateTurnError, InputError
 from tsim_core.intake import Prepared, content_digest, named, prepare
-from tsim_core.recall import DEFAULT, Filter, Limit, public_segment, whole_episodes
+from tsim_core.recall import DEFAULT, Filter, Limit, limit, public_segment, whole_episodes
 from tsim_core.reconcile import Known, Plan, Reconciled, plan
 from tsim_core.store.base import ThreadRow, TurnRow
 from tsim_core.types import Episode, Recall, Segment, Turn
@@ -301,10 +301,18 @@ class Thread:
             store = self.memory._store
             return [public_segment(self.name, segment) for row in self._rows() for segment in store.segments(row.key)]
 
-    def turns(self) -> list[Turn]:
-        """All live turns in order."""
+    def turns(self, last: int | None = None) -> list[Turn]:
+        """Live turns in order.
+
+        Args:
+            last: Only so many of the newest, read without the rest; all when None.
+
+        Raises:
+            InputError: If ``last`` is no whole number of at least 1.
+        """
+        limit("last", last, None)
         with self.memory._guard():
-            return [r.turn for row in self._rows() for r in self.memory._store.turns(row.key) if r.live]
+            return [r.turn for row in self._rows() for r in self.memory._store.newest(row.key, last)]
 
     def __len__(self) -> int:
         with self.memory._guard():
@@ -401,6 +409,10 @@ class Thread:
     async def aclear(self) -> int:
         """Async twin of `clear`."""
         return await self._async(self.clear)
+
+    async def aturns(self, last: int | None = None) -> list[Turn]:
+        """Async twin of `turns`."""
+        return await self._async(lambda: self.turns(last))
 
     async def aepisodes(self) -> list[Episode]:
         """Async twin of `episodes`."""

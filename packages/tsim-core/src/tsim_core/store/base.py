@@ -127,6 +127,10 @@ class Store(Protocol):
         """Rows by position, all when None; superseded ones included."""
         ...
 
+    def newest(self, thread: int, count: int | None = None) -> list[TurnRow]:
+        """The last live turns, in order; all when ``count`` is None."""
+        ...
+
     def size(self, thread: int, superseded: bool = False) -> int:
         """Number of live turns, or of all."""
         ...

@@ -282,6 +282,14 @@ class SQLiteStore:
             for row in cursor.fetchall():
                 yield _turn_row(row)
 
+    def newest(self, thread: int, count: int | None = None) -> list[TurnRow]:
+        """See `Store.newest`."""
+        rows = self._db.execute(
+            f"SELECT {TURN_COLUMNS} FROM turns WHERE key BETWEEN ? AND ? AND live ORDER BY key DESC LIMIT ?",
+            (*_range(thread), -1 if count is None else count),
+        ).fetchall()
+        return [_turn_row(row) for row in reversed(rows)]
+
     def size(self, thread: int, superseded: bool = False) -> int:
         """See `Store.size`. Neither part reads the turns themselves."""
         every = self._blocks.size(thread)
