@@ -155,7 +155,7 @@ def read(path: str, count: int) -> dict[str, Any]:
     more = turns[:QUERIES]
     embedder.embed([turn.text for turn in more])
     del turns
-    before = own_memory()
+    before, used = own_memory(), 0
     opened: list[float] = []
     answered: list[float] = []
     memories: list[EpisodicMemory] = []
@@ -167,9 +167,10 @@ def read(path: str, count: int) -> dict[str, Any]:
         opened.append(time.perf_counter() - start)
         memories[0].thread("t").recall(queries[0][0], query_vector=queries[0][1])
         answered.append(time.perf_counter() - start)
+        used = used or own_memory() - before
     memory = memories[0]
     thread = memory.thread("t")
-    found: dict[str, Any] = {"open": min(opened), "answer": min(answered), "memory": own_memory() - before}
+    found: dict[str, Any] = {"open": min(opened), "answer": min(answered), "memory": used}
     raw = faiss.IndexFlatIP(embedder.dimension)
     raw.add(memory._indices["t",].flat.rows)
 
