@@ -119,3 +119,7 @@ def test_a_name_in_front_is_no_part_of_what_is_said(text: str, said: str) -> Non
 @given(st.text(st.characters(max_codepoint=127), max_size=40))
 def test_plain_text_has_the_same_terms_by_the_short_way(text: str) -> None:
     assert list(terms(f"字 {text}")) == ["字", *terms(text)]
+
+
+def test_acronyms_have_plurals() -> None:
+    assert of("GPUs, PRs, SKUs and URLs") == of("GPU, PR, SKU and URL")

@@ -42,6 +42,7 @@ _IDENTIFIER = re.compile(r"(?<!\w)[#@]?\w++(?:[-./:@#\\+]++\w++)*+")
 _IDENTIFYING = re.compile(r"[\d_/@#\\]")
 _LABEL = re.compile(r"\s*([^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2})\s?[:：]\s*\S")
 _SPOKEN_BY = "\0"  # begins the terms of a label; no word holds it
+_ACRONYMS = re.compile(r"\b([A-Z]{2,})s\b")  # a stemmer takes "GPUs" for a word like "bus"
 _THOUSANDS = re.compile(r"\b\d{1,3}(?:,\d{3})+\b")
 
 _local = threading.local()  # a Stemmer is not to be shared by threads
@@ -57,7 +58,7 @@ def normalised(text: str) -> str:
 
 def terms(text: str) -> Iterator[str]:
     """The terms of a text, with repeats."""
-    text = normalised(text)
+    text = normalised(_ACRONYMS.sub(r"\1", text))
     yield from map(_stem, _ASCII_WORD.findall(text)) if text.isascii() else _tokens(text)
     for match in _IDENTIFIER.finditer(text):
         if not match[0].isalnum() and _IDENTIFYING.search(match[0]):
