@@ -24,6 +24,7 @@ class Journal:
         self._file = file
         self._rows: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
         self._batches: dict[tuple[str, str], dict[str, Any]] = {}
+        self._begun: dict[str, str] = {}
 
     @classmethod
     def open(cls, path: Path, identity: Mapping[str, Any], fresh: bool = False) -> Journal:
@@ -58,12 +59,37 @@ class Journal:
         if not lines:
             journal._write({"identity": dict(identity)})
         for line in lines[1:]:
+            if "begun" in line:
+                journal.begin(line["system"], line["begun"], again=True)
+                continue
             key = (line["system"], line["batch"])
             if "row" in line:
                 journal._rows[key].append(line["row"])
             else:
                 journal._batches[key] = line["finished"]
         return journal
+
+    def begin(self, system: str, code: str, again: bool = False) -> bool:
+        """Begin or go on with a system: rows that were measured by other code are dropped.
+
+        Args:
+            system: Its name.
+            code: Fingerprint of its code.
+            again: Whether the line is in the file already.
+
+        Returns:
+            Whether rows were dropped.
+        """
+        if self._begun.get(system) == code:
+            return False
+        stale = [key for key in (*self._rows, *self._batches) if key[0] == system]
+        for key in stale:
+            self._rows.pop(key, None)
+            self._batches.pop(key, None)
+        self._begun[system] = code
+        if not again:
+            self._write({"system": system, "begun": code})
+        return bool(stale)
 
     def rows(self, system: str, batch: str) -> list[dict[str, Any]]:
         """The rows so far, in the order of the questions."""

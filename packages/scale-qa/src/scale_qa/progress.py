@@ -44,6 +44,10 @@ class RunProgress:
         """Count questions that are done."""
         self._bar.advance(self._task, questions)
 
+    def note(self, text: str) -> None:
+        """Print a line above the bar."""
+        self._bar.console.print(text, markup=False, highlight=False)
+
     def embedded(self, texts: int) -> None:
         """Count texts that were embedded."""
         self._embedded += texts

@@ -48,7 +48,7 @@ def assemble(
     settings: RunSettings,
     labels: Mapping[str, Labels],
     done: Mapping[str, Any],
-    measured: Sequence[str],
+    measured: Mapping[str, str],
     journal: Journal,
 ) -> dict[str, Any]:
     """The results document.
@@ -58,15 +58,15 @@ def assemble(
         settings: What decided the figures.
         labels: `label` of each question, by batch.
         done: Summaries kept from an earlier run.
-        measured: Systems whose rows are in the journal.
+        measured: Systems whose rows are in the journal, with the fingerprint of their code.
         journal: The rows.
     """
     by_id = {key: value for batch in labels.values() for key, value in batch.items()}
     systems = dict(done)
-    for name in measured:
+    for name, code in measured.items():
         batches = [journal.finished(name, batch) or {} for batch in labels]
         rows = [row for batch in labels for row in journal.rows(name, batch)]
-        systems[name] = summarise(rows, by_id, batches, settings.k)
+        systems[name] = {**summarise(rows, by_id, batches, settings.k), "code": code}
     return {
         "format": FORMAT,
         "package": package_facts(package),

@@ -13,6 +13,7 @@ from tsim_core.types import Turn
 from scale_qa.answers import Answer, Answerer, options_text
 from scale_qa.embeddings import CachedEmbedder
 from scale_qa.errors import AnswerError, RunError
+from scale_qa.fingerprint import fingerprint
 from scale_qa.journal import Journal
 from scale_qa.measure import Reader, capped
 from scale_qa.package import Batch, Package, Question
@@ -66,11 +67,16 @@ class Progress(Protocol):
     def advance(self, questions: int) -> None:
         """Questions are done."""
 
+    def note(self, text: str) -> None:
+        """Something to tell the user."""
+
 
 class _Silent:
     def start(self, system: str, batch: str, step: str) -> None: ...
 
     def advance(self, questions: int) -> None: ...
+
+    def note(self, text: str) -> None: ...
 
 
 @dataclass
@@ -97,7 +103,8 @@ class Runner:
         """Measure the systems and write ``out``.
 
         Systems that ``out`` already holds under the same settings are kept, so a run can be extended. Each answered
-        question is kept in ``out`` + ``.partial`` until the end.
+        question is kept in ``out`` + ``.partial`` until the end. What other code has measured is measured anew, which
+        the progress is told.
 
         Args:
             names: Systems; see `scale_qa.systems.find_system`.
@@ -116,27 +123,37 @@ class Runner:
             raise RunError("no system named; pass --system NAME (scale-qa systems lists them)")
         specs = {name: find_system(name) for name in names}
         identity = {"package": self.package.digest, "settings": json.loads(json.dumps(asdict(self.settings)))}
-        done = {} if fresh or not out.exists() else self._kept(out, identity)
+        code = {name: fingerprint(spec) for name, spec in specs.items()}
+        done = {} if fresh or not out.exists() else self._kept(out, identity, code)
         labels = {batch.name: self._labels(batch) for batch in self.package}
         with Journal.open(out.with_name(out.name + ".partial"), identity, fresh) as journal:
             for spec in specs.values():
                 if spec.name in done:
                     self.progress.advance(sum(map(len, labels.values())))
                     continue
+                if journal.begin(spec.name, code[spec.name]):
+                    self.progress.note(f"{spec.name}: its code has changed since the run broke off; measured anew")
                 for batch in self.package:
                     self._run_batch(spec, batch, journal)
-            results = assemble(self.package, self.settings, labels, done, [s for s in specs if s not in done], journal)
+            measured = {name: code[name] for name in specs if name not in done}
+            results = assemble(self.package, self.settings, labels, done, measured, journal)
             write_results(out, results)
             journal.remove()
         return results
 
-    def _kept(self, out: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
+    def _kept(self, out: Path, identity: Mapping[str, Any], code: Mapping[str, str]) -> dict[str, Any]:
+        """Systems of an earlier run, without those that are asked for and whose code is another now."""
         old = read_results(out)
         if old["package"]["digest"] != identity["package"] or old["run"]["settings"] != identity["settings"]:
             raise RunError(
                 f"{out} holds a run of another package or with other settings; choose another --out or pass --fresh"
             )
-        kept: dict[str, Any] = old["systems"]
+        kept: dict[str, Any] = {}
+        for name, figures in old["systems"].items():
+            if name in code and figures.get("code") != code[name]:
+                self.progress.note(f"{name}: its code has changed since {out.name} was written; measured anew")
+            else:
+                kept[name] = figures
         return kept
 
     def _labels(self, batch: Batch) -> dict[str, dict[str, Any]]:

@@ -109,7 +109,7 @@ def test_a_backend_that_is_down_ends_the_run_with_a_way_on(package, tmp_path, ca
     assert "failed on 2 questions in a row" in error
     assert "it goes on" in error
     lines = (tmp_path / "r.json.partial").read_text().splitlines()
-    assert [json.loads(line)["row"]["answer"]["failure"] for line in lines[1:]] == ["error", "error"]
+    assert [json.loads(line)["row"]["answer"]["failure"] for line in lines[2:]] == ["error", "error"]
 
 
 def test_a_model_that_refuses_the_schema_is_counted():

@@ -31,12 +31,14 @@ class SystemSpec:
         summary: One line.
         build: Makes an empty memory.
         extra: What to pip install when an import fails; None where nothing is needed.
+        origin: The file or module that defines it, where ``build`` does not tell.
     """
 
     name: str
     summary: str
     build: Build
     extra: str | None = None
+    origin: str | None = None
 
     def __call__(self, resources: Resources) -> MemorySystem:
         """Make an empty memory.
@@ -71,7 +73,7 @@ def plug_ins() -> dict[str, SystemSpec]:
             return _checked(entry.name, entry.load())(resources)
 
         source = entry.dist.name if entry.dist else entry.module
-        specs[entry.name] = SystemSpec(entry.name, f"plug-in from {source}", build)
+        specs[entry.name] = SystemSpec(entry.name, f"plug-in from {source}", build, origin=entry.module)
     return specs
 
 
@@ -102,7 +104,7 @@ def find_system(name: str, known: Mapping[str, SystemSpec] | None = None) -> Sys
         build = getattr(_module(name, where), attribute, None)
         if build is None:
             raise UnknownSystemError(f"{where} defines no {attribute!r}")
-        return SystemSpec(name, f"{attribute} of {where}", _checked(name, build))
+        return SystemSpec(name, f"{attribute} of {where}", _checked(name, build), origin=where)
     close = get_close_matches(name, specs, 1)
     hint = f" (did you mean {close[0]}?)" if close else ""
     raise UnknownSystemError(f"no system {name!r}{hint}; there are {', '.join(specs)}; your own is FILE.py:NAME")
