@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
-from scale_qa.audit import audit, bm25_shares, complete_set
+from scale_qa.audit import Report, audit, bm25_shares, complete_set, hard_for_bm25
 from scale_qa.build import Plan, build
 from scale_qa.families import shipped_families
 from scale_qa.generate import generate
@@ -57,7 +57,7 @@ MUTATIONS: dict[str, tuple[str, Mutation]] = {
         "turns_alternate",
         first(lambda r: replace(r, dialogue=r.dialogue[1:], expected_doc=r.expected_doc[-1:])),
     ),
-    "too few turns": ("turns_alternate", first(lambda r: replace(r, dialogue=r.dialogue[:4]))),
+    "too few turns": ("turns_alternate", first(lambda r: replace(r, dialogue=r.dialogue[:2]))),
     "a lecture": ("dialogue_length", first(lambda r: with_turn(r, 1, "word " * 400))),
     "a snippet": (
         "dialogue_length",
@@ -155,8 +155,6 @@ def test_every_rule_has_a_mutation():
 def test_the_counts_of_the_complete_set_bite(clean):
     sentences = [text for rule, text in audit(clean, full=False).breaches if rule == complete_set.__name__]
     assert sentences == []
-    from scale_qa.audit import Report
-
     report = Report()
     complete_set(clean, report)
     texts = [text for _, text in report.breaches]
@@ -178,6 +176,9 @@ def test_an_easy_package_is_found_easy(tmp_path, own_pool, make_record):
     depth1, recall5 = bm25_shares(package)
     assert recall5 > 0.95
     assert depth1 > 0.55
+    report = Report()
+    hard_for_bm25(records, report)
+    assert [text.split(" ")[1] for _, text in report.breaches] == ["settles", "reaches"]
 
 
 def test_the_shipped_set_passes_the_full_audit():

@@ -72,7 +72,7 @@ def test_lengths_hold_for_any_plan(tmp_path, data_set, target, cap, count, arran
         truth = sum(size[unit.id] for unit in batch.gold if unit.kind == "truth")
         assert 0.9 * target - 2 <= sum(size.values()) <= target
         if package.manifest["mode"] == "length-batched":
-            assert truth <= cap * target
+            assert truth <= cap * target + 1e-6
         assert len(size) == len(batch.gold)  # no dialogue twice in a batch
         asked += len(batch.questions)
     assert asked == count

@@ -108,6 +108,8 @@ BROKEN = {
     "a query kind missing": (("indirect:", "oblique:"), "queries: expected exactly the keys lexical"),
     "a mapping for a text": (('["{right}, twice"', "[{right: twice}"), "answer, wording 1: expected text"),
     "evidence no truth value": (("evidence: true", "evidence: maybe"), "evidence must be true or false"),
+    "optional no truth value": (("evidence: true", "optional: maybe"), "optional must be true or false"),
+    "no such pool": (("hour: {range: [1, 9]}", "hour: {pool: nams}"), "slots.hour: no pool 'nams'; there are names"),
     "no YAML": (("slots:", "slots: ["), "not readable as YAML"),
 }
 

@@ -7,9 +7,9 @@ from itertools import combinations
 
 import pytest
 from scale_qa.errors import BuildError
-from scale_qa.families import shipped_families
-from scale_qa.generate import draw_family, generate
-from scale_qa.records import DOMAINS, LETTERS, OVERLAPS, dump_line, record_to_dict
+from scale_qa.families import pools, reacting, shipped_families
+from scale_qa.generate import draw_family, generate, make_record
+from scale_qa.records import DOMAINS, LETTERS, OVERLAPS, Message, dump_line, record_to_dict
 
 
 def digest(records):
@@ -83,3 +83,56 @@ def test_the_four_options_are_worded_alike(small_set):
 
 def test_records_not_in_english_say_so(small_set):
     assert {"zh", "es", "de", "ja"} & {record.language for record in small_set}
+
+
+def test_asides_come_and_go_and_nothing_that_a_query_names_goes_with_them():
+    families = {family.id: family for family in shipped_families()}
+    left_out = kept = 0
+    for name in ("eng-lock-tags", "biomed-rotor-ban", "net-lab-bios", "legal-time-entry-codes"):
+        family = families[name]
+        for draw in draw_family(family, [OVERLAPS[i % 3] for i in range(12)], 7):
+            missing = {i for i, wording in enumerate(draw.wordings) if wording is None}
+            assert missing <= {turn for run in family.asides for user in run for turn in (user, user + 1)}
+            left_out, kept = left_out + bool(missing), kept + (not missing)
+            record = make_record(family, draw, "our:x", "A", 7)
+            assert len(record.dialogue) == len(family.turns) - len(missing)
+            assert [turn.role for turn in record.dialogue[:2]] == ["user", "assistant"]
+            assert "[" not in "".join(turn.text for turn in record.dialogue)
+            for value in draw.cue.values():
+                assert value in " ".join(turn.text for turn in record.dialogue).casefold()
+    assert left_out > 0
+    assert kept > 0
+
+
+def test_a_reaction_to_an_aside_is_said_only_after_it():
+    assert reacting("[Sent off.] By the way, it is blue.", to_reply=True) == "Sent off. By the way, it is blue."
+    assert reacting("[Sent off.] by the way, it is blue.", to_reply=False) == "By the way, it is blue."
+    assert reacting("[ok sent.] by the way, it is blue.", to_reply=False) == "by the way, it is blue."
+    assert reacting("Nothing before [this].", to_reply=False) == "Nothing before [this]."
+
+
+def test_a_detour_parts_the_evidence_and_changes_nothing_else():
+    family = next(f for f in shipped_families() if f.id == "eng-lock-tags")
+    draw = draw_family(family, ["lexical"], 7)[0]
+    detour = (Message("user", "Nice weather."), Message("assistant", "Indeed."))
+    plain, parted = (make_record(family, draw, "our:x", "B", 7, talk) for talk in ((), detour))
+    place = parted.dialogue.index(detour[0])
+    assert parted.dialogue[place : place + 2] == detour
+    assert parted.evidence_turns()[0] < place < parted.evidence_turns()[-1]
+    assert len(parted.dialogue) == len(plain.dialogue) + 2
+    assert (parted.query, parted.options, parted.answer) == (plain.query, plain.options, plain.answer)
+
+
+def test_only_an_indirect_query_names_its_matter():
+    family = next(f for f in shipped_families() if f.id == "eng-lock-tags")
+    for kind in OVERLAPS:
+        record = make_record(family, draw_family(family, [kind], 7)[0], "our:x", "A", 7)
+        assert record.query.endswith(family.about) == (kind == "indirect")
+
+
+def test_names_recur_over_families(small_set):
+    texts = {
+        name: {r.family for r in small_set if any(name in turn.text for turn in r.dialogue)}
+        for name in pools()["names"]
+    }
+    assert sum(len(families) > 1 for families in texts.values()) > len(texts) / 3

@@ -160,9 +160,9 @@ def no_duplicates(records: Sequence[Record], report: Report) -> None:
     least = 1.0
     for members in families.values():
         for a, b in combinations(members, 2):
-            differing = sum(
-                overlap(x.text, y.text) < SAME_WORDING for x, y in zip(a.dialogue, b.dialogue, strict=False)
-            ) / len(a.dialogue)
+            differing = sum(all(overlap(x.text, y.text) < SAME_WORDING for y in b.dialogue) for x in a.dialogue) / len(
+                a.dialogue
+            )
             least = min(least, differing)
             if differing == 0:
                 report.breach(no_duplicates, f"{a.id} and {b.id} of family {a.family} have the same wording throughout")

@@ -20,10 +20,15 @@ from scale_qa.errors import FamilyError
 from scale_qa.records import DOMAINS, LANGUAGES, OVERLAPS, STRESS_CUES
 
 _PLACEHOLDER = re.compile(r"\{\{|\}\}|\{(\w+)(?:\|(upper|lower|cap))?\}|[{}]")
+_REACTION = re.compile(r"\[([^\[\]]+)\]\s*")
 _KEYS = (
     *("id", "topic", "language", "stress", "slots", "cases", "turns", "queries", "answer", "wrong"),
     "reasoning",
 )
+_OPTIONAL = ("slots", "cases", "about")
+
+_DATA = Path(str(resources.files("scale_qa") / "data"))
+_MARKS = ("evidence", "optional")
 
 
 class _Loader(yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader):  # type: ignore[misc]
@@ -39,11 +44,19 @@ class _Loader(yaml.CBaseLoader if yaml.__with_libyaml__ else yaml.BaseLoader):  
 
 @dataclass(frozen=True, slots=True)
 class FamilyTurn:
-    """One turn of a family: its role, its wordings and whether the answer needs it."""
+    """One turn of a family.
+
+    Attributes:
+        role: Who speaks.
+        wordings: What may be said.
+        evidence: Whether the answer needs it.
+        optional: Whether a record may leave out this turn and the reply to it.
+    """
 
     role: str
     wordings: tuple[str, ...]
     evidence: bool
+    optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,7 @@ class Family:
         cases: Values of the co-varying slots, one mapping a case.
         turns: The dialogue.
         queries: Wordings for each kind of overlap.
+        about: What an indirect query adds: the matter, in words that the dialogue does not use; empty for nothing.
         answer: Wordings of the right option.
         wrong: Three lists of wordings.
         reasoning: Which turns decide and how.
@@ -73,6 +87,7 @@ class Family:
     cases: tuple[Mapping[str, str], ...]
     turns: tuple[FamilyTurn, ...]
     queries: Mapping[str, tuple[str, ...]]
+    about: str
     answer: tuple[str, ...]
     wrong: tuple[tuple[str, ...], ...]
     reasoning: str
@@ -82,6 +97,16 @@ class Family:
     def evidence(self) -> tuple[int, ...]:
         """Positions of the evidence turns."""
         return tuple(i for i, turn in enumerate(self.turns) if turn.evidence)
+
+    @property
+    def asides(self) -> tuple[tuple[int, ...], ...]:
+        """Runs of optional exchanges that follow one another, each as the positions of its user turns."""
+        runs: list[tuple[int, ...]] = []
+        for i, turn in enumerate(self.turns):
+            if turn.optional:
+                joins = bool(runs) and runs[-1][-1] == i - 2
+                runs[-1:] = [(*runs[-1], i)] if joins else [*runs[-1:], (i,)]
+        return tuple(runs)
 
 
 @cache
@@ -111,6 +136,18 @@ def render(template: str, values: Mapping[str, str]) -> str:
         return value.upper() if case == "upper" else value.lower() if case == "lower" else value
 
     return _PLACEHOLDER.sub(fill, template)
+
+
+@cache
+def reacting(template: str, *, to_reply: bool) -> str:
+    """What is said of ``[Sent off.] By the way``: the bracket only where the turn before it was said too."""
+    reaction = _REACTION.match(template)
+    if reaction is None:
+        return template
+    rest = template[reaction.end() :]
+    if to_reply:
+        return f"{reaction[1]} {rest}"
+    return rest[:1].upper() + rest[1:] if reaction[1][:1].isupper() else rest
 
 
 def load_family(path: Path) -> Family:
@@ -147,9 +184,8 @@ def shipped_families() -> list[Family]:
     Raises:
         FamilyError: If a file is malformed or an id comes twice.
     """
-    root = Path(str(resources.files("scale_qa") / "data" / "families"))
     families: dict[str, Family] = {}
-    for path in sorted(root.glob("*/*.yaml")):
+    for path in sorted((_DATA / "families").glob("*/*.yaml")):
         family = load_family(path)
         if family.id in families:
             raise FamilyError(f"{path}: id {family.id!r} is already used by {families[family.id].path}")
@@ -158,8 +194,8 @@ def shipped_families() -> list[Family]:
 
 
 def _family(data: dict[str, Any], path: Path) -> Family:
-    missing = [key for key in _KEYS if key not in data and key not in ("slots", "cases")]
-    unknown = [key for key in data if key not in _KEYS]
+    missing = [key for key in _KEYS if key not in data and key not in _OPTIONAL]
+    unknown = [key for key in data if key not in (*_KEYS, *_OPTIONAL)]
     if missing or unknown:
         raise FamilyError(f"missing keys: {missing or 'none'}; unknown keys: {unknown or 'none'}")
     queries = data["queries"]
@@ -177,6 +213,7 @@ def _family(data: dict[str, Any], path: Path) -> Family:
         cases=parse_cases(data.get("cases") or []),
         turns=tuple(_turn(turn, f"turns[{i + 1}]") for i, turn in enumerate(_list(data["turns"], "turns"))),
         queries={kind: _wordings(queries[kind], f"queries.{kind}") for kind in OVERLAPS},
+        about=_scalar(data["about"], "about") if "about" in data else "",
         answer=_wordings(data["answer"], "answer"),
         wrong=tuple(_wordings(option, f"wrong[{i + 1}]") for i, option in enumerate(wrong)),
         reasoning=_scalar(data["reasoning"], "reasoning"),
@@ -189,15 +226,19 @@ def _family(data: dict[str, Any], path: Path) -> Family:
 
 
 def parse_slots(data: Any) -> dict[str, tuple[str, ...]]:
-    """Check the ``slots`` of a file: lists of texts, or ``{range: [low, high]}``."""
+    """Check the ``slots`` of a file: lists of texts, ``{range: [low, high]}``, or ``{pool: name}`` of `pools`."""
     if not isinstance(data, dict):
         raise FamilyError("slots: expected a mapping from names to lists of values")
     slots = {}
     for name, values in data.items():
-        if isinstance(values, dict):
+        if isinstance(values, dict) and set(values) == {"pool"}:
+            if values["pool"] not in pools():
+                raise FamilyError(f"slots.{name}: no pool {values['pool']!r}; there are {', '.join(pools())}")
+            slots[name] = pools()[values["pool"]]
+        elif isinstance(values, dict):
             bounds = values.get("range")
             if set(values) != {"range"} or not isinstance(bounds, list) or len(bounds) != 2:
-                raise FamilyError(f"slots.{name}: expected a list of values or {{range: [low, high]}}")
+                raise FamilyError(f"slots.{name}: expected a list of values, {{range: [low, high]}} or {{pool: name}}")
             if not all(str(bound).isascii() and str(bound).isdigit() for bound in bounds):
                 raise FamilyError(f"slots.{name}: a range needs two whole numbers")
             slots[name] = tuple(map(str, range(int(bounds[0]), int(bounds[1]) + 1)))
@@ -210,6 +251,13 @@ def parse_slots(data: Any) -> dict[str, tuple[str, ...]]:
         if len(set(slots[name])) != len(slots[name]):
             raise FamilyError(f"slots.{name}: the same value twice")
     return slots
+
+
+@cache
+def pools() -> Mapping[str, tuple[str, ...]]:
+    """Values that recur over families, by the name of their pool."""
+    path = _DATA / "pools.yaml"
+    return {name: _wordings(values, f"{path}: {name}") for name, values in load_yaml(path).items()}
 
 
 def parse_cases(data: Any) -> tuple[dict[str, str], ...]:
@@ -228,11 +276,15 @@ def _turn(data: Any, where: str) -> FamilyTurn:
     if not isinstance(data, dict):
         raise FamilyError(f"{where}: expected 'user: [...]' or 'assistant: [...]'")
     roles = [key for key in data if key in ("user", "assistant")]
-    if len(roles) != 1 or set(data) - {"evidence", *roles}:
-        raise FamilyError(f"{where}: expected one role with its wordings and perhaps 'evidence', got {list(data)}")
-    if data.get("evidence", "false") not in ("true", "false"):
-        raise FamilyError(f"{where}: evidence must be true or false")
-    return FamilyTurn(roles[0], _wordings(data[roles[0]], where), data.get("evidence") == "true")
+    if len(roles) != 1 or set(data) - {*_MARKS, *roles}:
+        raise FamilyError(
+            f"{where}: expected one role with its wordings and perhaps {' or '.join(_MARKS)}, got {list(data)}"
+        )
+    for mark in _MARKS:
+        if data.get(mark, "false") not in ("true", "false"):
+            raise FamilyError(f"{where}: {mark} must be true or false")
+    evidence, optional = (data.get(mark) == "true" for mark in _MARKS)
+    return FamilyTurn(roles[0], _wordings(data[roles[0]], where), evidence, optional)
 
 
 def _wordings(data: Any, where: str) -> tuple[str, ...]:

@@ -11,9 +11,10 @@ from scale_qa.errors import FamilyError
 from scale_qa.families import Family, fields, load_family
 from scale_qa.generate import draw_family, make_record
 from scale_qa.records import LETTERS, OVERLAPS, Record
-from scale_qa.rules import CJK, EVIDENCE, TURNS, breaches
+from scale_qa.rules import CJK, EVIDENCE, breaches
 from scale_qa.similarity import overlap, rare_words
 
+TURNS = (6, 10)
 RECORDS = 15  # a family must yield this many: 300 records a domain, 20 families at least
 SEEDS = 3
 WORDINGS = 3

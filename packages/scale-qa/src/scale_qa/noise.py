@@ -59,7 +59,7 @@ class Grammar:
     length: tuple[int, int]
 
 
-def own_noise(seed: int, grammars: Sequence[Grammar] | None = None) -> Iterator[NoiseDialogue]:
+def own_noise(seed: int | str, grammars: Sequence[Grammar] | None = None) -> Iterator[NoiseDialogue]:
     """Draw dialogues until the material is used up; no turn comes twice.
 
     Args:

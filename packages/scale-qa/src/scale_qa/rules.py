@@ -14,8 +14,8 @@ from scale_qa.tokens import words
 
 Rule = Callable[[Record], Iterator[str]]
 
-DIALOGUE_WORDS = (100, 320)
-TURNS = (6, 10)
+DIALOGUE_WORDS = (65, 480)  # the published dialogues have a median of about 105 words and 7 turns
+TURNS = (4, 16)
 EVIDENCE = (1, 3)
 # How far an option may be from the mean length of the four: a third, or this many characters if short.
 OPTION_SLACK = 12
@@ -31,7 +31,7 @@ _DIRT = {"markup": _MARKUP, "an unfilled slot": _PLACEHOLDER, "an emoji or contr
 
 
 def turns_alternate(record: Record) -> Iterator[str]:
-    """User first, then by turns, six to ten of them."""
+    """User first, then by turns, four to sixteen of them."""
     roles = [turn.role for turn in record.dialogue]
     if roles[0] != "user" or any(a == b for a, b in pairwise(roles)):
         yield "turns do not alternate user, assistant, user, ..."
