@@ -2,6 +2,8 @@
 
     python benchmarks/quality/run.py               the cheap systems, minutes on two cores (make bench-quality)
     python benchmarks/quality/run.py --full        every system, an hour or two
+    python benchmarks/quality/run.py --plateau     the default with each constant moved by a fifth
+    python benchmarks/quality/run.py --arrangement braided       another arrangement
     python benchmarks/quality/run.py --questions 3000 --full      the whole data set in batches of 128k, many hours
 
 Records, package and embeddings are kept in build/quality, so a second run only measures, and one that was broken off
@@ -14,6 +16,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from plateau import SYSTEMS as MOVED
 from scale_qa.cli import main as scale_qa
 from scale_qa.systems import built_in
 
@@ -58,6 +61,7 @@ def main() -> None:
     """Build, run, report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="every system")
+    parser.add_argument("--plateau", action="store_true", help="the default and its neighbours")
     parser.add_argument("--questions", type=int, default=300)
     parser.add_argument("--arrangement", default="interleaved")
     parser.add_argument("--package", type=Path, help="measure on this package instead")
@@ -65,6 +69,8 @@ def main() -> None:
     args = parser.parse_args()
     folder = args.package or package(args.questions, args.arrangement)
     names = [name for name in built_in() if name not in NOT_HERE] if args.full else CHEAP
+    if args.plateau:
+        names = ["tsim", *(f"{Path(__file__).parent / 'plateau.py'}:{name}" for name in MOVED)]
     name = args.name or ("quality-full" if args.full else "quality")
     results = BUILD / f"{folder.name}.json"
     systems = [word for system in names for word in ("--system", system)]

@@ -147,6 +147,4 @@ def _words(text: str) -> set[str]:
 
 
 TestConversations = Conversations.TestCase
-TestConversations.settings = settings(
-    max_examples=15, stateful_step_count=12, suppress_health_check=list(HealthCheck)
-)
+TestConversations.settings = settings(max_examples=15, stateful_step_count=12, suppress_health_check=list(HealthCheck))

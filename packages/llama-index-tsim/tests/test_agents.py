@@ -98,7 +98,9 @@ async def test_react_agent(memory, chat, make_llm):
 async def test_agent_workflow_with_a_handoff(memory, chat, make_llm):
     memory.put_messages(chat)
     handoff = ToolCallBlock(
-        tool_call_id="h", tool_name="handoff", tool_kwargs={"to_agent": "expert", "reason": "which CUDA driver for the GPU"}
+        tool_call_id="h",
+        tool_name="handoff",
+        tool_kwargs={"to_agent": "expert", "reason": "the GPU's CUDA driver"},
     )
     llm = make_llm([ChatMessage(role="assistant", blocks=[handoff]), "Driver 550."])
     desk = FunctionAgent(name="desk", description="Desk", tools=[], llm=llm, can_handoff_to=["expert"])

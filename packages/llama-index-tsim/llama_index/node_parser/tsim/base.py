@@ -179,7 +179,7 @@ class TSIMNodeParser(NodeParser):
         return await self._asegmented(await asyncio.to_thread(self._conversations, nodes), show_progress)
 
     async def _asegmented(self, conversations: Sequence[Conversation], show_progress: bool) -> list[BaseNode]:
-        texts = _texts(conversations)
+        texts = _texts(conversations, self.config)
         embedder = await aembed_texts(self.embed_model, texts, show_progress) if texts else None
         return await asyncio.to_thread(self._segmented, conversations, embedder, show_progress)
 
@@ -213,7 +213,7 @@ class TSIMNodeParser(NodeParser):
         logger.error("left out: %s", error)
 
     def _embedded(self, conversations: Sequence[Conversation], show_progress: bool) -> Embedder | None:
-        texts = _texts(conversations)
+        texts = _texts(conversations, self.config)
         return embed_texts(self.embed_model, texts, show_progress) if texts else None
 
     def _segmented(
@@ -259,5 +259,6 @@ class TSIMNodeParser(NodeParser):
         return state
 
 
-def _texts(conversations: Sequence[Conversation]) -> list[str]:
-    return [u.turn.text for c in conversations for u in c.utterances if u.turn.text.strip()]
+def _texts(conversations: Sequence[Conversation], config: TSIMConfig) -> list[str]:
+    """What will be embedded, in one batch."""
+    return [config.said(u.turn.text) for c in conversations for u in c.utterances if u.turn.text.strip()]
