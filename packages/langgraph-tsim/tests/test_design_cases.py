@@ -341,7 +341,7 @@ def test_19_recalled_text_says_who_spoke_and_when(memory: EpisodicMemory) -> Non
 
 def test_20_a_thread_id_in_configurable_is_enough(memory: EpisodicMemory) -> None:
     model = Model()
-    graph = chat(memory, model)
+    graph = chat(memory, model, scope="thread")
     graph.invoke(said("My dog is called Rex"), {"configurable": {"thread_id": "only"}})
     graph.invoke(said("How is my dog called, Rex?"), {"configurable": {"thread_id": "only"}})
     assert "My dog is called Rex" in model.recalled()

@@ -127,16 +127,38 @@ class TestIds:
     @pytest.mark.parametrize("node", [RecallNode, RememberNode, TSIMMemoryNode])
     def test_no_id_at_all_fails_even_where_failures_are_tolerated(self, memory: EpisodicMemory, node: Any) -> None:
         for on_error in ("raise", "warn"):
-            with pytest.raises(ScopeError, match="thread_id"):
+            with pytest.raises(ScopeError, match=r"'user_id' and no 'thread_id'.*configurable"):
                 node(memory, on_error=on_error)(talk("one"), {"configurable": {}})
+            with pytest.raises(ScopeError, match="thread_id"):
+                node(memory, on_error=on_error, scope="thread")(talk("one"), {"configurable": {}})
         assert memory.threads() == []
+
+    @pytest.mark.parametrize("node", [RecallNode, RememberNode, TSIMMemoryNode])
+    def test_a_missing_user_is_an_error_that_says_what_to_give(self, memory: EpisodicMemory, node: Any) -> None:
+        for on_error in ("raise", "warn"):
+            with pytest.raises(ScopeError, match=r"no 'user_id'\..*configurable.*scope=\"thread\""):
+                node(memory, on_error=on_error)(talk("one"), run_of("t1", None))
+        assert memory.threads() == []
+
+    def test_a_graph_without_a_user_is_refused_before_its_model_runs(self, memory: EpisodicMemory) -> None:
+        model = Model()
+        with pytest.raises(ScopeError, match="user_id"):
+            chat(memory, model).invoke(said("My dog is called Rex"), run_of("t1", None))
+        assert (model.saw, memory.threads()) == ([], [])
+
+    def test_an_unknown_scope_is_an_error(self, memory: EpisodicMemory) -> None:
+        for node in (RecallNode, RememberNode, TSIMMemoryNode):
+            with pytest.raises(ValueError, match='expected "thread" or "user"'):
+                node(memory, scope="users")
 
     def test_a_thread_without_a_user_has_a_memory_of_its_own(self, memory: EpisodicMemory) -> None:
         model = Model()
-        graph = chat(memory, model)
+        graph = chat(memory, model, scope="thread")
         graph.invoke(said("My dog is called Rex"), run_of("alice", None))
         assert memory.threads() == [(NO_USER, "alice")]
-        graph.invoke(said("How is my dog called?"), run_of("t2", "alice"))
+        graph.invoke(said("Is Rex my dog?"), run_of("alice", None))
+        assert "My dog is called Rex" in model.recalled()
+        chat(memory, model).invoke(said("How is my dog called?"), run_of("t2", "alice"))
         assert model.recalled() == "", "a thread that is called like a user is not that user's"
         graph.invoke(said("And the dog?"), run_of("t3", None))
         assert model.recalled() == "", "threads without a user do not recall each other"

@@ -41,6 +41,8 @@ class _MemoryNode:
         memory: The memory, or the location of one that this node opens as its ``memory``, to be closed by the caller.
         user_id: Whose memory; found in the run where None, see `langgraph_tsim.scope.resolve`.
         thread_id: Which thread; found in the run where None.
+        scope: "user": the thread is one of a user's, and a run without a user id is refused. "thread": the thread may
+            have a memory of its own, which no recall over a user's threads finds.
         messages_key: Key of the state that holds the messages.
         on_error: What to do when the memory fails: fail the run, or go on with a `MemoryWarning`. A missing id fails
             the run in either case.
@@ -52,12 +54,16 @@ class _MemoryNode:
         *,
         user_id: Id | None = None,
         thread_id: Id | None = None,
+        scope: Reach = "user",
         messages_key: str = "messages",
         on_error: OnError = "raise",
     ) -> None:
+        if scope not in ("thread", "user"):
+            raise ValueError(f'scope={scope!r}: expected "thread" or "user"')
         if on_error not in ("raise", "warn"):
             raise ValueError(f'on_error={on_error!r}: expected "raise" or "warn"')
         self.memory = memory if isinstance(memory, EpisodicMemory) else EpisodicMemory(memory)
+        self.scope = scope
         self.messages_key = messages_key
         self.on_error = on_error
         self._user_id = user_id
@@ -65,8 +71,16 @@ class _MemoryNode:
 
     def _scope(self, config: RunnableConfig | None, runtime: Runtime[Any] | None) -> Scope:
         scope = resolve(config, runtime, user_id=self._user_id, thread_id=self._thread_id)
-        if scope.user is None and scope.has_thread:
-            self._refuse_foreign(scope.name)
+        if scope.user is None:
+            if self.scope == "user":
+                missing = "'user_id'" if scope.has_thread else "'user_id' and no 'thread_id'"
+                raise ScopeError(
+                    f"the run has no {missing}. Add it to config['configurable'] or to the context, after time travel "
+                    "too: the config of a state snapshot does not carry the user. For a memory of the thread alone, "
+                    'give the memory nodes scope="thread"'
+                )
+            if scope.has_thread:
+                self._refuse_foreign(scope.name)
         return scope
 
     def _refuse_foreign(self, name: tuple[str, ...]) -> None:
@@ -108,7 +122,7 @@ class RecallNode(_MemoryNode):
         memory: See `RememberNode`.
         user_id: See `RememberNode`.
         thread_id: See `RememberNode`.
-        scope: Recall over the run's thread, or over all threads of its user. The user's where one is known when None.
+        scope: Recall over all threads of the run's user, who has to be known, or over the run's thread alone.
         k: Most episodes; see `tsim_core.Thread.recall`.
         max_tokens: Most tokens of the recalled text.
         exclude_messages: Leave out what the messages of the state hold already. For a model that is shown all of them;
@@ -125,7 +139,7 @@ class RecallNode(_MemoryNode):
         *,
         user_id: Id | None = None,
         thread_id: Id | None = None,
-        scope: Reach | None = None,
+        scope: Reach = "user",
         k: Limit = DEFAULT,
         max_tokens: Limit = DEFAULT,
         exclude_messages: bool = False,
@@ -134,10 +148,9 @@ class RecallNode(_MemoryNode):
         context_key: str = "memory_context",
         on_error: OnError = "raise",
     ) -> None:
-        super().__init__(memory, user_id=user_id, thread_id=thread_id, messages_key=messages_key, on_error=on_error)
-        if scope not in ("thread", "user", None):
-            raise ValueError(f'scope={scope!r}: expected "thread", "user" or None')
-        self.scope = scope
+        super().__init__(
+            memory, user_id=user_id, thread_id=thread_id, scope=scope, messages_key=messages_key, on_error=on_error
+        )
         self.k = k
         self.max_tokens = max_tokens
         self.exclude_messages = exclude_messages
@@ -158,7 +171,7 @@ class RecallNode(_MemoryNode):
             The update of the state: the recalled text under ``context_key``.
 
         Raises:
-            ScopeError: If no thread, or for recall over a user no user, is to be found.
+            ScopeError: If no thread, or no user where ``scope`` is "user", is to be found.
             StateError: If the state has no usable messages.
             TSIMError: If the memory fails, unless ``on_error`` is "warn": then nothing is recalled.
         """
@@ -173,7 +186,6 @@ class RecallNode(_MemoryNode):
         return {self.context_key: text}
 
     def _recall(self, query: str, scope: Scope, settled: Sequence[BaseMessage], pending: Sequence[BaseMessage]) -> str:
-        over_user = self.scope == "user" or (self.scope is None and scope.user is not None)
         exclude: dict[tuple[str, ...], list[str]] = {}
         if scope.has_thread:
             if not scope.branch and not self.memory.read_only:
@@ -181,7 +193,7 @@ class RecallNode(_MemoryNode):
             if self.exclude_messages:
                 exclude[scope.name] = [m.id for m in (*settled, *pending) if m.id]
         options: dict[str, Any] = {"k": self.k, "max_tokens": self.max_tokens}
-        if over_user:
+        if self.scope == "user":
             return self.memory.recall(query, prefix=scope.prefix, exclude=exclude, **options).text
         return self.memory.thread(*scope.name).recall(query, exclude=exclude.get(scope.name, ()), **options).text
 
@@ -198,6 +210,8 @@ class RememberNode(_MemoryNode):
         memory: The memory, or the location of one that this node opens as its ``memory``, to be closed by the caller.
         user_id: Whose memory; found in the run where None, see `langgraph_tsim.scope.resolve`.
         thread_id: Which thread; found in the run where None.
+        scope: "user": the thread is one of a user's, who has to be known. "thread": it may be nobody's, and no recall
+            over a user's threads finds it then. That of the `RecallNode` beside it.
         messages_key: Key of the state that holds the messages.
         on_error: What to do when the memory fails: "raise" fails the run, "warn" goes on with a `MemoryWarning`; the
             next write catches up. A missing id fails the run in either case.
@@ -217,7 +231,7 @@ class RememberNode(_MemoryNode):
             An empty update.
 
         Raises:
-            ScopeError: If no thread is to be found.
+            ScopeError: If no thread, or no user where ``scope`` is "user", is to be found.
             StateError: If the state has no usable messages.
             TSIMError: If the memory fails, unless ``on_error`` is "warn". Nothing is half stored.
         """

@@ -29,7 +29,7 @@ def add_memory(
     remember_node: str = "remember",
     user_id: Id | None = None,
     thread_id: Id | None = None,
-    scope: Reach | None = None,
+    scope: Reach = "user",
     k: Limit = DEFAULT,
     max_tokens: Limit = DEFAULT,
     exclude_messages: bool = False,
@@ -86,7 +86,9 @@ def add_memory(
         context_key=context_key,
         on_error=on_error,
     )
-    remember = RememberNode(memory, user_id=user_id, thread_id=thread_id, messages_key=messages_key, on_error=on_error)
+    remember = RememberNode(
+        memory, user_id=user_id, thread_id=thread_id, scope=scope, messages_key=messages_key, on_error=on_error
+    )
 
     _reroute(builder, model_node, recall_node, remember_node)
     builder.add_node(recall_node, recall)
@@ -122,7 +124,7 @@ def pre_model_hook(
     *,
     user_id: Id | None = None,
     thread_id: Id | None = None,
-    scope: Reach | None = None,
+    scope: Reach = "user",
     k: Limit = DEFAULT,
     max_tokens: Limit = DEFAULT,
     on_error: OnError = "raise",
