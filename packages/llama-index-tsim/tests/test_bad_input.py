@@ -11,7 +11,7 @@ from llama_index.core import Document, MockEmbedding
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.llms import ChatMessage
 from llama_index.core.node_parser import NodeParser, SentenceSplitter
-from llama_index.memory.tsim import TSIMMemory
+from llama_index.memory.tsim import TSIMMemory, TSIMMemoryBlock
 from llama_index.node_parser.tsim import TSIMNodeParser
 from llama_index.retrievers.tsim import TSIMRetriever
 from tsim_core import EmbedderError, EpisodicMemory, InputError, StoreMismatchError
@@ -221,3 +221,37 @@ def test_json_text_is_never_evaluated(embed_model):
     text = json.dumps([{"role": "user", "content": "__import__('os').abort()"}])
     nodes = TSIMNodeParser.from_defaults(embed_model).get_nodes_from_documents([Document(text=text)])
     assert nodes[0].text == "user: __import__('os').abort()"
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong", "meant"),
+    [
+        (TSIMMemory, "simlarity_top_k", "similarity_top_k"),
+        (TSIMMemory.from_defaults, "token_limits", "token_limit"),
+        (TSIMMemoryBlock, "namespce", "namespace"),
+        (TSIMMemoryBlock, "prioriti", "priority"),
+        (TSIMNodeParser, "lnik", "link"),
+        (TSIMNodeParser.from_defaults, "include_meta_data", "include_metadata"),
+    ],
+)
+def test_an_unknown_setting_is_an_error_that_names_the_nearest(make, wrong, meant):
+    with pytest.raises(ValueError, match=f"has no setting '{wrong}'; did you mean '{meant}'"):
+        make(**{wrong: 1})
+
+
+def test_a_setting_like_no_other_is_answered_with_all_of_them():
+    with pytest.raises(ValueError, match="TSIMNodeParser has no setting 'zzz'; known: callback_manager, config, "):
+        TSIMNodeParser(zzz=1)
+
+
+def test_settings_of_the_base_classes_and_of_subclasses_are_known(embed_model, config):
+    class Own(TSIMMemoryBlock):
+        colour: str = "red"
+
+    block = Own(
+        embed_model=embed_model, config=config, name="n", priority=0, accept_short_term_memory=False, colour="blue"
+    )
+    assert (block.priority, block.accept_short_term_memory, block.colour) == (0, False, "blue")
+    parser = TSIMNodeParser(embed_model=embed_model, include_metadata=False, include_prev_next_rel=False)
+    assert not parser.include_metadata
+    assert TSIMMemoryBlock.model_validate(block.model_dump(exclude={"colour"})).priority == 0

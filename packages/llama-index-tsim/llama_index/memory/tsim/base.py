@@ -21,7 +21,7 @@ from llama_index.memory.tsim.store import (
 from llama_index.memory.tsim.window import recall_before, window_start
 from llama_index.utils.tsim.embedding import DEFAULT_EMBED_MODEL, EmbedModelField, LlamaIndexEmbedder
 from llama_index.utils.tsim.messages import CLOSE, OPEN, query_text, same_message, turn_to_message, without_injected
-from llama_index.utils.tsim.settings import StoreConfigField
+from llama_index.utils.tsim.settings import KnownSettings, StoreConfigField
 from pydantic import Field, PrivateAttr, field_validator
 from tsim_core import Episode, EpisodicMemory, Thread, Turn
 from tsim_core.readers import parse_time
@@ -33,7 +33,7 @@ Saved = list[tuple[list[str], list[dict[str, Any]]]]
 """The turns of each thread."""
 
 
-class TSIMMemory(BaseMemory):
+class TSIMMemory(KnownSettings, BaseMemory):
     """A chat memory for engines and agents: the latest messages, and the earlier episodes that bear on what is asked.
 
     Everything that is put in is stored, each session as a thread of its own. `get` returns the latest messages that fit

@@ -18,12 +18,12 @@ from llama_index.memory.tsim.store import (
 )
 from llama_index.utils.tsim.embedding import DEFAULT_EMBED_MODEL, EmbedModelField
 from llama_index.utils.tsim.messages import query_text, session_of, without_injected
-from llama_index.utils.tsim.settings import StoreConfigField
+from llama_index.utils.tsim.settings import KnownSettings, StoreConfigField
 from pydantic import Field, PrivateAttr, field_validator
 from tsim_core import EpisodicMemory, Turn
 
 
-class TSIMMemoryBlock(BaseMemoryBlock[list[ContentBlock]]):
+class TSIMMemoryBlock(KnownSettings, BaseMemoryBlock[list[ContentBlock]]):
     """Keeps what `Memory` lets go of, and brings back the episodes that bear on the user's message.
 
     Sessions are kept apart: the session that `Memory` notes in a message names the thread it is stored in, and it

@@ -22,7 +22,7 @@ from llama_index.node_parser.tsim.conversations import (
 )
 from llama_index.node_parser.tsim.nodes import NodeOptions, conversation_nodes
 from llama_index.utils.tsim.embedding import DEFAULT_EMBED_MODEL, EmbedModelField, aembed_texts, embed_texts
-from llama_index.utils.tsim.settings import ALGORITHM, ConfigField
+from llama_index.utils.tsim.settings import ALGORITHM, ConfigField, KnownSettings
 from pydantic import BeforeValidator, Field, PlainSerializer, computed_field, field_validator
 from tsim_core import Embedder, EpisodicMemory, InputError, TSIMConfig
 from tsim_core.readers import FORMATS
@@ -44,7 +44,7 @@ def _function(value: Any) -> Any:
 Function = Annotated[Any, BeforeValidator(_function), PlainSerializer(_function_name)]
 
 
-class TSIMNodeParser(NodeParser):
+class TSIMNodeParser(KnownSettings, NodeParser):
     r"""Cuts chat transcripts into episodes: runs of turns about one thing, as one node each.
 
     Four kinds of input: a document that holds a transcript (``User: ...``), a document that holds JSON (a message list,
