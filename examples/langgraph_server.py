@@ -2,6 +2,7 @@
 
 The memory is opened as the module is imported, once for all runs: a server runs graphs in its event loop, where nothing
 may block, and memory nodes do their work in worker threads. TSIM_STORE names the file to keep the memory in.
+A run says whose it is, {"configurable": {"user_id": "ann"}}, unless the server knows its users itself.
 
     pip install "langgraph-cli[inmem]" langgraph-tsim langchain
     langgraph dev --config examples/langgraph.json
