@@ -66,6 +66,13 @@ class Binding:
         prefix = resolve_scope(self.recall_scope, sources)
         return self.memory.recall(query, prefix=prefix, exclude=exclude, **options)
 
+    def holds_turns(self, sources: Sequence[Source] = ()) -> bool:
+        """Whether there is any turn where a recall looks."""
+        if self.recall_scope is None:
+            return len(self.thread(sources)) > 0
+        names = self.memory.threads(resolve_scope(self.recall_scope, sources))
+        return any(len(self.memory.thread(*name)) for name in names)
+
     async def arecall(
         self, query: str, sources: Sequence[Source] = (), shown: Collection[str] = (), **options: Any
     ) -> Recall:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
 from datetime import datetime
 from os import PathLike
 from typing import Any
@@ -21,6 +23,7 @@ DESCRIPTION = (
     "answer may depend on something that was said before."
 )
 NOTHING = "Nothing was found in memory."
+EMPTY = "The memory holds no turns in this scope yet."
 
 
 class SearchMemory(BaseModel):
@@ -44,7 +47,8 @@ def create_tsim_search_tool(
     """Make a tool that searches a memory.
 
     The model is given the prompt-ready text; the artifact of its tool message is the episodes as JSON data, in the form
-    of ``tsim recall --json``. The model cannot choose whose memory it searches.
+    of ``tsim recall --json``. The model cannot choose whose memory it searches. Where the scope holds no turns yet, the
+    tool says so, for that is often a scope that was meant otherwise.
 
     Args:
         memory: The memory, or where it is stored; see `langchain_tsim.open_memory` for another embedder.
@@ -67,12 +71,15 @@ def create_tsim_search_tool(
     def search(
         query: str, config: RunnableConfig, after: datetime | None = None, before: datetime | None = None
     ) -> tuple[str, list[dict[str, Any]]]:
-        return _found(binding.recall(query, _sources(config), after=after, before=before, **limits))
+        sources = _sources(config)
+        return _found(binding.recall(query, sources, after=after, before=before, **limits), binding, sources)
 
     async def asearch(
         query: str, config: RunnableConfig, after: datetime | None = None, before: datetime | None = None
     ) -> tuple[str, list[dict[str, Any]]]:
-        return _found(await binding.arecall(query, _sources(config), after=after, before=before, **limits))
+        sources = _sources(config)
+        recall = await binding.arecall(query, sources, after=after, before=before, **limits)
+        return await asyncio.to_thread(_found, recall, binding, sources)
 
     return StructuredTool.from_function(
         search,
@@ -88,5 +95,6 @@ def _sources(config: RunnableConfig) -> list[Source]:
     return run_sources(runtime=current_runtime(), config=config)
 
 
-def _found(recall: Recall) -> tuple[str, list[dict[str, Any]]]:
-    return recall.text or NOTHING, [to_json(episode) for episode in recall.episodes]
+def _found(recall: Recall, binding: Binding, sources: Sequence[Source]) -> tuple[str, list[dict[str, Any]]]:
+    text = recall.text or (NOTHING if binding.holds_turns(sources) else EMPTY)
+    return text, [to_json(episode) for episode in recall.episodes]

@@ -47,10 +47,22 @@ def test_nothing_found_and_times(stored: EpisodicMemory) -> None:
     tool = create_tsim_search_tool(stored, scope="nobody", name="remember", description="d")
     assert (tool.name, tool.description) == ("remember", "d")
     message = tool.invoke(call("cat"))
-    assert message.content == "Nothing was found in memory."
+    assert message.content == "The memory holds no turns in this scope yet."
     assert message.artifact == []
     alice = create_tsim_search_tool(stored, scope=("alice", "1"))
     assert alice.invoke({"query": "cat", "after": "2030-01-01T00:00:00Z"}) == "Nothing was found in memory."
+
+
+async def test_a_scope_without_turns_is_told_apart_from_one_where_nothing_fits(stored: EpisodicMemory) -> None:
+    never = {"query": "cat", "after": "2030-01-01T00:00:00Z"}
+    for scope, recall_scope, said in [
+        (("alice", "2"), None, "The memory holds no turns in this scope yet."),
+        ("alice", None, "The memory holds no turns in this scope yet."),  # a thread above Alice's, with nothing in it
+        (("alice", "2"), "alice", "Nothing was found in memory."),
+        (("carol", "1"), "carol", "The memory holds no turns in this scope yet."),
+    ]:
+        tool = create_tsim_search_tool(stored, scope=scope, recall_scope=recall_scope)
+        assert (tool.invoke(never), await tool.ainvoke(never)) == (said, said)
 
 
 def test_limits_are_checked_at_once(memory: EpisodicMemory) -> None:
