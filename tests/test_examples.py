@@ -40,6 +40,27 @@ def test_explain_recall(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureF
     assert counts == sorted(counts), "more room, more episodes"
 
 
+def test_demo(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    out = printed("demo.py", monkeypatch, capsys, "--all")
+    assert re.search(r"^419 turns, 08 January to 02 June 2026: \d+ episodes", out, re.MULTILINE)
+    count = re.search(r"(\d+) of 12 requests came with every rule", out)
+    assert count is not None
+    assert out.count("What a right answer takes from it") == 12
+    assert ("did not come: " in out) == (int(count[1]) < 12)
+    assert re.search(r"\bm\d{3}\b", out) is None, "a reader does not know our ids"
+
+
+def test_demo_names_a_command_that_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = runpy.run_path(str(EXAMPLES / "demo.py"))["command"]
+    monkeypatch.setattr(sys, "argv", ["examples/demo.py"])
+    monkeypatch.chdir(EXAMPLES.parent)
+    monkeypatch.setattr(sys, "executable", str(EXAMPLES.parent / ".venv" / "bin" / "python"))
+    assert command() == ".venv/bin/python examples/demo.py"
+    monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
+    assert command() == "/usr/bin/python3 examples/demo.py"
+
+
 def test_every_script_is_where_readers_look() -> None:
     page = (EXAMPLES.parent / "docs" / "tutorials" / "index.md").read_text(encoding="utf-8")
     helpers = {"langchain_model.py"}
