@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -513,6 +514,19 @@ def test_forget_by_time(memory: EpisodicMemory) -> None:
     assert [t.text for t in thread.turns()] == ["day 1", "day 4", "day 5", "undated"]
     with pytest.raises(InputError, match="clear"):
         thread.forget()
+
+
+@pytest.mark.parametrize("name", ["after", "before"])
+def test_a_time_that_is_no_datetime_is_named(memory: EpisodicMemory, name: str) -> None:
+    thread = memory.thread("t")
+    wrong: dict[str, Any] = {name: "2026-03-01"}
+    for use in (thread.recall, lambda q, **o: memory.recall(q, prefix=("t",), **o), lambda _, **o: thread.forget(**o)):
+        with pytest.raises(InputError, match=f"{name}='2026-03-01' is str; expected a datetime"):
+            use("cat", **wrong)
+    with pytest.raises(InputError, match="where='x' is str"):
+        thread.recall("cat", where="x")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"pass a list of turn ids, such as \['t1'\]"):
+        thread.recall("cat", exclude="t1")
 
 
 def test_export_and_import(tmp_path: Path) -> None:

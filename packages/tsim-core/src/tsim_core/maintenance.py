@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tsim_core.config import TSIMConfig
+from tsim_core.errors import StoreFormatError
 from tsim_core.intake import text_digest
 from tsim_core.store.base import Store, ThreadRow, TurnRow
 from tsim_core.store.columns import Columns
@@ -62,15 +63,22 @@ def check(memory: EpisodicMemory, progress: Progress | None = None) -> list[str]
     """Look for what is wrong; see `EpisodicMemory.check`."""
     with memory._guard():
         store = memory._store
-        problems = store.problems()
+        try:
+            problems = store.problems()
+        except StoreFormatError as error:
+            return [str(error)]
         done, total = 0, store.counts()["turns"]
         for row in store.threads():
             name, part = "/".join(row.name), going_on(progress, done, total)
-            problems += [f"thread {name}: {p}" for p in _thread_problems(store, row, memory.embedder.dimension, part)]
-            done += store.size(row.key, superseded=True)
-            index = memory._indices.get(row.name)
-            if index is not None:
-                problems += [f"thread {name}: {p}" for p in _index_problems(store, memory._index(row))]
+            try:
+                with store.reporting():
+                    found = _thread_problems(store, row, memory.embedder.dimension, part)
+                    if memory._indices.get(row.name) is not None:
+                        found += _index_problems(store, memory._index(row))
+                    done += store.size(row.key, superseded=True)
+            except StoreFormatError as error:
+                found = [str(error)]
+            problems += [f"thread {name}: {problem}" for problem in found]
         try:
             TSIMConfig.from_dict(json.loads(store.meta()["config"]))
         except (KeyError, ValueError) as error:
@@ -86,7 +94,9 @@ def _thread_problems(store: Store, row: ThreadRow, dimension: int, progress: Pro
     for part in store.columns(row.key, superseded=True):
         if len(part.vectors) and part.vectors.shape[1] != dimension:
             return [f"vectors have {part.vectors.shape[1]} dimensions, the embedder has {dimension}"]
-        bad = part.positions[part.embedded][~(np.abs(np.linalg.norm(part.vectors, axis=1) - 1) < 1e-3)]
+        with np.errstate(all="ignore"):  # a damaged vector holds any number
+            unit = np.abs(np.linalg.norm(part.vectors, axis=1) - 1) < 1e-3
+        bad = part.positions[part.embedded][~unit]
         problems += [f"the vector of turn {p} is not a unit vector" for p in bad.tolist()]
         derived |= set(part.positions.tolist())
         known = part.taken(np.flatnonzero([p in every for p in part.positions.tolist()]))

@@ -82,7 +82,8 @@ class EpisodicMemory:
         self._embedder = resolve_embedder(embedder)
         self._store = open_store(self.location, read_only=read_only, must_exist=not create)
         try:
-            self._config = self._agree(config, _renew)
+            with self._store.reporting():
+                self._config = self._agree(config, _renew)
         except BaseException:
             self._store.close()
             raise
@@ -247,7 +248,8 @@ class EpisodicMemory:
         with self._lock:
             if self._closed:
                 raise StoreClosedError(f"the memory at {self.location} is closed; open a new one")
-            yield
+            with self._store.reporting():
+                yield
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

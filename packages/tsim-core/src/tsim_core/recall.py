@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from tsim_core.assembly import Portion, assemble
 from tsim_core.config import TSIMConfig
 from tsim_core.embedding import Vectors
-from tsim_core.errors import InputError
+from tsim_core.errors import InputError, StoreFormatError
 from tsim_core.fusion import TurnTable, rank_fused
 from tsim_core.index.lexical import Matches
 from tsim_core.labels import Labels
 from tsim_core.lexical import query_terms
 from tsim_core.ranking import PublishedRanking, RankedEpisode, rank_published
-from tsim_core.store.base import SegmentRow, Store
+from tsim_core.store.base import SegmentRow, Store, TurnRow
 from tsim_core.threads import ThreadIndex
 from tsim_core.types import Episode, Recall, Segment, Turn
 
@@ -60,12 +60,28 @@ class Filter:
         before: Those earlier than this.
         where: Those whose metadata has these values.
         exclude: Ids of those that may not, by the name of their thread.
+
+    Raises:
+        InputError: If a value has another type.
     """
 
     after: datetime | None = None
     before: datetime | None = None
     where: Mapping[str, Any] | None = None
     exclude: Mapping[tuple[str, ...], Collection[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, time in (("after", self.after), ("before", self.before)):
+            if time is not None and not isinstance(time, datetime):
+                raise InputError(
+                    f"{name}={time!r} is {type(time).__name__}; expected a datetime, such as datetime(2026, 3, 1) or "
+                    "datetime.fromisoformat(...)"
+                )
+        if self.where is not None and not isinstance(self.where, Mapping):
+            raise InputError(f"where={self.where!r} is {type(self.where).__name__}; expected a mapping of metadata")
+        for ids in self.exclude.values():
+            if isinstance(ids, str):
+                raise InputError(f"exclude={ids!r} is one string; pass a list of turn ids, such as [{ids!r}]")
 
     def __bool__(self) -> bool:
         return self.by_turn or bool(self.exclude)
@@ -117,9 +133,23 @@ def public_segment(thread: tuple[str, ...], row: SegmentRow) -> Segment:
     )
 
 
+def _stored(store: Store, index: ThreadIndex, positions: Sequence[int]) -> list[TurnRow]:
+    """Turns at positions of a thread's index, all of them.
+
+    Raises:
+        StoreFormatError: If one is not there.
+    """
+    rows = list(store.turns(index.key, positions))
+    if len(rows) < len(positions):
+        raise StoreFormatError(
+            f"the store is damaged: turns of the thread {index.name!r} are missing; see `tsim check`"
+        )
+    return rows
+
+
 def whole_episodes(store: Store, index: ThreadIndex) -> list[Episode]:
     """All episodes of a thread, in order of their first turn."""
-    turns: Sequence[Turn] = [row.turn for row in store.turns(index.key, index.positions.tolist())]
+    turns: Sequence[Turn] = [row.turn for row in _stored(store, index, index.positions.tolist())]
     members: list[list[Turn]] = [[] for _ in index.episodes.starts]
     for turn, number in zip(turns, index.episodes.of_row.tolist(), strict=True):
         members[number].append(turn)
@@ -231,7 +261,7 @@ class Joint:
             index, first = self.indices[owner], int(self.first_row[owner])
             wanted = [row for row, o in zip(rows, owners, strict=True) if o == owner and row not in self._turns]
             row_of = {int(index.positions[row - first]): row for row in wanted}
-            for stored in self._store.turns(index.key, sorted(row_of)):
+            for stored in _stored(self._store, index, sorted(row_of)):
                 self._turns[row_of[stored.position]] = stored.turn
 
     def episode(self, portion: Portion) -> Episode:
@@ -273,7 +303,7 @@ def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bo
     """Which rows of a thread pass the filter."""
     allowed = np.ones(len(index), dtype=np.bool_)
     if filter_.by_turn:
-        rows = store.turns(index.key, index.positions.tolist())
+        rows = _stored(store, index, index.positions.tolist())
         allowed[:] = np.fromiter((filter_.matches(row.turn) for row in rows), dtype=np.bool_, count=len(index))
     excluded = filter_.exclude.get(index.name)
     if excluded:
@@ -283,7 +313,12 @@ def _allowed(store: Store, index: ThreadIndex, filter_: Filter) -> NDArray[np.bo
 
 
 def _summaries(index: ThreadIndex) -> Vectors:
-    vectors = [index.summaries[start] for start in index.episodes.starts]
+    try:
+        vectors = [index.summaries[start] for start in index.episodes.starts]
+    except KeyError as error:
+        raise StoreFormatError(
+            f"the store is damaged: no summary of the episode at {error}; see `tsim check`"
+        ) from error
     return np.stack(vectors) if vectors else np.zeros((0, index.flat.dimension), dtype=np.float32)
 
 

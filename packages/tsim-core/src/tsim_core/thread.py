@@ -200,15 +200,17 @@ class Thread:
             Number of turns deleted, superseded ones included.
 
         Raises:
-            InputError: If nothing is said of what to forget (use `clear` for all), or an id is unknown.
+            InputError: If nothing is said of what to forget (use `clear` for all), an id is unknown, or a time is no
+                datetime.
         """
         if turn_ids is None and before is None and after is None:
             raise InputError("forget needs turn_ids, before or after; clear() forgets the whole thread")
         if isinstance(turn_ids, str):
             raise InputError(f"turn_ids is one string; pass a list, such as [{turn_ids!r}]")
+        within = Filter(after, before)
         with self.memory._write_lock(self.name), self.memory._guard():
             row = self.memory._store.thread(self.name)
-            positions = [] if row is None else self._selected(row, turn_ids, before, after)
+            positions = [] if row is None else self._selected(row, turn_ids, within)
             if row is None and turn_ids:
                 raise InputError(f"there is no thread {self.name!r}, hence no turn {turn_ids[0]!r}")
             if not positions:
@@ -223,8 +225,7 @@ class Thread:
         self,
         row: ThreadRow,
         turn_ids: Sequence[str] | None,
-        before: datetime | None,
-        after: datetime | None,
+        within: Filter,
     ) -> list[int]:
         store = self.memory._store
         chosen: list[int] | None = None
@@ -234,9 +235,8 @@ class Thread:
             if missing:
                 raise InputError(f"{self.name!r} has no turn {missing[0]!r}; nothing was forgotten")
             chosen = sorted(found.values())
-        if before is None and after is None:
+        if not within:
             return chosen or []
-        within = Filter(after, before, None)
         return [r.position for r in store.turns(row.key, chosen) if within.times_match(r.turn.timestamp)]
 
     def clear(self) -> int:
@@ -282,7 +282,7 @@ class Thread:
             query_vector: The query's unit vector, shape (dimension,), where it is known already.
 
         Raises:
-            InputError: If a limit is below 1, or both are None.
+            InputError: If a limit is below 1, or both are None, or a filter is of the wrong type.
         """
         filter_ = Filter(after, before, where, {self.name: exclude} if exclude else {})
         return self.memory._recall(query, self._rows, k, max_tokens, filter_, query_vector)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tsim_core.clusters import Cluster
 from tsim_core.embedding import Vectors
+from tsim_core.errors import StoreFormatError
 from tsim_core.fusion import UNKNOWN_CUT, TurnTable
 from tsim_core.index.flat import FlatIndex
 from tsim_core.index.growing import Growing
@@ -38,6 +39,8 @@ class EpisodeMap:
         self._owner = np.array([number[segment.episode] for segment in segments], dtype=np.int64)
         self._segments = segments
         bounds = np.searchsorted(positions, [segment.start for segment in segments])
+        if len(positions) and (not len(bounds) or bounds[0] > 0 or bool(np.any(np.diff(bounds) < 0))):
+            raise StoreFormatError("the store is damaged: its segments do not cover a thread; see `tsim check`")
         place = np.repeat(np.arange(len(segments)), np.diff(bounds, append=len(positions)))
         self.of_row: NDArray[np.int64] = self._owner[place]
         clear = [UNKNOWN_CUT if segment.strength is None else segment.strength for segment in segments]

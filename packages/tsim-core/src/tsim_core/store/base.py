@@ -98,6 +98,10 @@ class Store(Protocol):
 
     read_only: bool
 
+    def reporting(self) -> AbstractContextManager[None]:
+        """What goes wrong with the store within it is a `StoreError` that says what to do."""
+        ...
+
     def transaction(self) -> AbstractContextManager[None]:
         """A write transaction: all or nothing. Other writers wait."""
         ...

@@ -130,7 +130,10 @@ class Blocks:
         bounds = self._db.execute(
             "SELECT key, last FROM blocks WHERE key BETWEEN ? AND ? ORDER BY key", (thread << 32, thread << 32 | _LOW)
         ).fetchall()
-        keys, lasts = np.array([(-1, -1), *bounds], dtype=np.int64).T
+        try:
+            keys, lasts = np.array([(-1, -1), *bounds], dtype=np.int64).T
+        except (TypeError, ValueError) as error:
+            raise sqlite3.DatabaseError(f"the table of blocks is malformed: {error}") from error
         at = np.searchsorted(keys, positions | thread << 32, side="right") - 1
         return keys[at], positions <= lasts[at]
 
@@ -178,14 +181,22 @@ class Blocks:
 
 
 def _columns(names: str, rows: bytes, terms: bytes, vectors: bytes, embedded: int) -> Columns:
-    table = np.frombuffer(rows, dtype=_ROW)
-    return Columns(
-        table["position"].astype(np.int64),
-        Labels(tuple(json.loads(names)), table["label"].astype(np.uint32)),
-        table["tokens"].astype(np.float64),
-        table["time"].astype(np.float64),
-        table["length"].astype(np.int64),
-        np.frombuffer(terms, dtype="<u4"),
-        table["embedded"].astype(np.bool_),
-        np.frombuffer(vectors, dtype="<f4").reshape(embedded, -1) if embedded else np.zeros((0, 0), dtype=np.float32),
-    )
+    try:
+        table = np.frombuffer(rows, dtype=_ROW)
+        columns = Columns(
+            table["position"].astype(np.int64),
+            Labels(tuple(json.loads(names)), table["label"].astype(np.uint32)),
+            table["tokens"].astype(np.float64),
+            table["time"].astype(np.float64),
+            table["length"].astype(np.int64),
+            np.frombuffer(terms, dtype="<u4"),
+            table["embedded"].view(np.uint8) != 0,
+            np.frombuffer(vectors, dtype="<f4").reshape(embedded, -1) if embedded else np.zeros((0, 0), np.float32),
+        )
+    except ValueError as error:
+        raise sqlite3.DatabaseError(f"a block of columns is malformed: {error}") from error
+    whole = columns.lengths.sum() == len(columns.terms) and columns.embedded.sum() == len(columns.vectors)
+    ordered = np.all(np.diff(columns.positions) > 0)
+    if not (whole and ordered and np.all(columns.labels.numbers < len(columns.labels.names))):
+        raise sqlite3.DatabaseError("a block of columns is malformed: its parts do not fit each other")
+    return columns

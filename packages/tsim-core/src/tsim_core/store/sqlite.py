@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -123,10 +124,19 @@ class SQLiteStore:
 
     def _connect(self, path: str) -> sqlite3.Connection:
         if self.read_only:
-            # mode=ro still sees another process's WAL; the writer keeps the -shm file
-            uri = Path(path).absolute().as_uri() + "?mode=ro"
+            uri = f"{Path(path).absolute().as_uri()}?{self._read_mode(path)}"
             return sqlite3.connect(uri, uri=True, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+
+    @staticmethod
+    def _read_mode(path: str) -> str:
+        """How SQLite is to open a file that is only read, in the parameters of a URI."""
+        folder_writable = os.access(Path(path).absolute().parent, os.W_OK)
+        if folder_writable and os.access(path, os.W_OK):
+            return "mode=rw"  # else it could not clear away its -wal and -shm files; query_only keeps it from writing
+        if folder_writable or os.path.exists(path + "-wal"):
+            return "mode=ro"  # sees what another process has in its WAL
+        return "immutable=1"  # no files of a writer, and none can be made beside it
 
     def _prepare(self, in_memory: bool) -> None:
         db = self._db
@@ -149,6 +159,7 @@ class SQLiteStore:
         db.execute("PRAGMA secure_delete = ON")
         db.execute("PRAGMA mmap_size = 1073741824")
         if self.read_only:
+            db.execute("PRAGMA query_only = ON")
             if not tables:
                 raise StoreFormatError(f"{self.path} is empty: no TSIM store was written to it")
             return
@@ -168,19 +179,47 @@ class SQLiteStore:
     def _errors(self, doing: str) -> Iterator[None]:
         try:
             yield
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:  # of what is stored: input was checked before
+            raise self._damaged(str(error)) from error
         except sqlite3.DatabaseError as error:
             message = str(error)
-            if "not a database" in message or "malformed" in message:
-                raise StoreFormatError(f"{self.path} is no intact SQLite file: {message}") from error
-            if "readonly" in message or "read-only" in message:
-                raise ReadOnlyError(
-                    f"{self.path} is not writable: {message}; open it with read_only=True or mend its permissions"
-                ) from error
+            if "not a database" in message:
+                raise StoreFormatError(f"{self.path} is no SQLite file, or its beginning is damaged") from error
+            if "malformed" in message or "decode" in message:
+                raise self._damaged(message) from error
+            if "readonly" in message or "read-only" in message or "unable to open" in message:
+                raise self._forbidden(message) from error
             if "locked" in message or "busy" in message:
                 raise StoreError(
                     f"{self.path} stayed locked by another process for {BUSY_SECONDS} s; nothing was stored, try again"
                 ) from error
             raise StoreError(f"could not {doing} {self.path}: {message}; nothing was stored") from error
+
+    def _damaged(self, what: str) -> StoreFormatError:
+        return StoreFormatError(
+            f"{self.path} is damaged ({what}). Go back to a copy of it; where there is none, save the threads that can "
+            f"still be read, each with: tsim export --store {self.path} --prefix THREAD --out FILE"
+        )
+
+    def _forbidden(self, message: str) -> StoreError:
+        """The error of a file that SQLite may not open or write."""
+        folder = Path(self.path).absolute().parent
+        if self.read_only:
+            return StoreError(
+                f"{self.path} cannot be read: {message}. Its permissions, or those of the -wal and -shm files that a "
+                "writer left beside it, are in the way: mend them, or copy all three to another folder"
+            )
+        if not os.access(folder, os.W_OK):
+            cause = f"the folder {folder}, where SQLite keeps its log, is not writable"
+        else:
+            cause = message
+        return ReadOnlyError(
+            f"{self.path} cannot be written: {cause}; mend the permissions, or only read it, with read_only=True"
+        )
+
+    def reporting(self) -> AbstractContextManager[None]:
+        """See `Store.reporting`."""
+        return self._errors("read")
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -384,7 +423,9 @@ class SQLiteStore:
             "SELECT key & 4294967295, last, tokens, cut, episode, closed_at, similarity, threshold, strength "
             "FROM segments WHERE key BETWEEN ? AND ? ORDER BY key",
             _range(thread),
-        )
+        ).fetchall()
+        if any(None in row[:5] for row in rows):
+            raise sqlite3.DatabaseError("the table of segments is malformed")
         return list(map(SegmentRow._make, rows))
 
     def put_segments(self, thread: int, rows: Iterable[SegmentRow]) -> None:
@@ -521,11 +562,14 @@ def _marks(items: Sequence[object]) -> str:
 
 def _turn_row(row: tuple[Any, ...]) -> TurnRow:
     key, live, id_, role, timestamp, tokens, digest, text, metadata = row
-    turn = Turn(
-        role=role,
-        text=_untext(text),
-        id=id_,
-        timestamp=datetime.fromisoformat(timestamp) if timestamp else None,
-        metadata=None if metadata is None else json.loads(metadata),
-    )
+    try:
+        turn = Turn(
+            role=role,
+            text=_untext(text),
+            id=id_,
+            timestamp=datetime.fromisoformat(timestamp) if timestamp else None,
+            metadata=None if metadata is None else json.loads(metadata),
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise sqlite3.DatabaseError(f"the turn at {key & 0xFFFFFFFF} is malformed: {error}") from error
     return TurnRow(key & 0xFFFFFFFF, turn, tokens, digest, bool(live))
