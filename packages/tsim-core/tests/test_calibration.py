@@ -304,3 +304,15 @@ print([(s.start, s.strength) for s in run(segmenter, turns)], json.dumps(segment
         for seed in ("0", "1")
     }
     assert len(outputs) == 1
+
+
+@pytest.mark.parametrize("replies", [1, 2, 3])
+def test_replies_that_are_always_the_same_do_not_glue_topics_together(replies: int) -> None:
+    topics = [topic for topic in range(8) for _ in range(4)]  # two exchanges each
+    turns = dialogue(topics)
+    answers = [vector(40 + i, 7) for i in range(replies)]
+    dull = [
+        t if t.role == "user" else SegTurn(t.position, t.role, t.text, t.tokens, answers[t.position // 2 % replies])
+        for t in turns
+    ]
+    assert len(starts(dull)) >= 6

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tsim_core.errors import ConfigError
-from tsim_core.fusion import LENT_TO_TURNS, FusedRanking, TurnTable, rank_fused
+from tsim_core.fusion import FusedRanking, TurnTable, rank_fused
 from tsim_core.index.lexical import LexicalIndex, Matches
 from tsim_core.labels import Labels
 from tsim_core.lexical import hashed_terms, query_terms
@@ -80,7 +80,7 @@ def test_every_episode_is_ranked_and_evidence_sums_to_its_score(
         assert r.score == pytest.approx(sum(r.evidence.values()), abs=1e-6)
         lent = r.evidence["nearby"]
         assert lent >= 0
-        best = r.score - (1 - LENT_TO_TURNS) * lent  # none of these episodes is long
+        best = r.score - lent  # none of these episodes is long, and so few stand out above none
         assert best == pytest.approx(max(r.turn_scores.values()), abs=1e-4)
         assert sorted(r.turn_scores) == [row for row, episode in enumerate(episodes) if episode == r.episode]
 
@@ -219,3 +219,23 @@ def test_constants_out_of_range_are_refused(name: str, value: float) -> None:
 def test_weights_that_rank_nothing_are_refused() -> None:
     with pytest.raises(ConfigError, match="nothing could be ranked"):
         FusedRanking(raw=0, context=0, lexical=0, episode_lexical=0, episode_raw=0)
+
+
+def test_an_episode_that_stands_out_comes_whole_before_turns_of_others() -> None:
+    """Under a budget, the second turn of the best episode comes before the best turns of the tenth."""
+    texts = [f"{'PEG-20 budget rule' if i == 0 else 'rain'} {i}" for i in range(40)]
+    episodes = [i // 2 for i in range(40)]
+    cosines = [0.9, 0.1, *[0.2 + i / 400 for i in range(38)]]
+    ranked = {r.episode: r for r in rank(texts, episodes, "PEG-20 budget rule", cosines)}
+    assert ranked[0].turn_scores[1] > max(ranked[19].turn_scores.values()) + 5
+    assert ranked[19].score == pytest.approx(max(ranked[19].turn_scores.values()), abs=1e-4), "nothing for the rest"
+
+
+def test_what_was_asked_before_lends_nothing_to_what_was_said_around_it() -> None:
+    texts = ["the fridge is full", "where is PEG-20 kept", "rain", *["report"] * 20]
+    episodes = list(range(len(texts)))
+    asked = [0.1, 1.0, 0.1, *[0.05] * 20]
+    repeated = {r.episode: r for r in rank(texts, episodes, "where is PEG-20 kept", asked)}
+    stated = {r.episode: r for r in rank(texts, episodes, "where is PEG-20 kept", [0.1, 0.8, 0.1, *[0.05] * 20])}
+    assert stated[0].evidence["nearby"] > 1
+    assert repeated[0].evidence["nearby"] == repeated[2].evidence["nearby"] == 0

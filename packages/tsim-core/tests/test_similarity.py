@@ -21,6 +21,13 @@ def test_likeness_is_the_mean_of_best_matches_both_ways() -> None:
     assert likeness(rows((1, 0), (0.6, 0.8)), rows((1, 0))) == pytest.approx(0.9)
 
 
+def test_what_is_said_word_for_word_in_both_tells_nothing() -> None:
+    noted, question, other = (0.0, 0.0, 1.0), (1.0, 0.0, 0.0), (0.6, 0.8, 0.0)
+    assert likeness(rows(question, noted), rows(other, noted)) == pytest.approx(0.6)
+    assert likenesses(rows(question, noted), [rows(other, noted), rows(noted)]) == pytest.approx([0.6, 0.75])
+    assert likeness(rows(noted), rows(noted)) == pytest.approx(1.0), "nothing else is said"
+
+
 @given(st.lists(st.integers(1, 5), max_size=6), st.integers(1, 4))
 def test_likenesses_equal_likeness_one_by_one(sizes: list[int], n: int) -> None:
     a = random_rows(99, n)

@@ -175,7 +175,8 @@ def rank_fused(
     """Rank episodes, best first; those of several threads jointly.
 
     The score of an episode is its own evidence, that of its best turn and what its neighbours lend. The score of a
-    turn, by which it is chosen under a budget, is its own evidence plus its share of the episode's.
+    turn, by which it is chosen under a budget, is its own evidence plus its share of the episode's: of that evidence,
+    and of how far the episode stands out among all.
 
     Args:
         query: What is asked. Times that it names are read from it, as seen from the newest turn.
@@ -229,11 +230,11 @@ def rank_fused(
     turn_scores = np.sum(list(of_turns.values()), axis=0)
     episode_scores = np.sum(list(of_episodes.values()), axis=0)
     totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
-    of_episodes["nearby"] = lent(totals, turns, vectors, config.nearby)
+    echoes = np.maximum.reduceat(cosines[turns.order] > ECHO, turns.starts[:-1])
+    of_episodes["nearby"] = lent(totals, turns, vectors, config.nearby, echoes)
     totals = totals + of_episodes["nearby"]
     sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
-    shares = episode_scores + LENT_TO_TURNS * of_episodes["nearby"]
-    shares *= np.minimum(1, config.compact / np.maximum(sizes, 1))
+    shares = (episode_scores + _standing(totals)) * np.minimum(1, config.compact / np.maximum(sizes, 1))
     ranked = []
     for episode in np.lexsort((-np.arange(len(totals)), -totals))[:most].tolist():
         rows = turns.rows(episode)
@@ -261,8 +262,10 @@ REACH = 5
 """Turns on each side that make up a context."""
 LEAST_LABELLED = 0.05
 """Share of the turns that begin with a name and a colon before it is taken for a speaker, and not for "Note:"."""
-LENT_TO_TURNS = 0.1
-"""Share of what its neighbours lend to an episode that reaches its turns: which of them is meant, nobody knows."""
+ECHO = 0.97
+"""Cosine from which a turn is the query itself, asked before: it shows where it was asked, not where the answer is."""
+BEST = 5
+"""Episodes that may stand out above the rest."""
 
 
 def _clearest(cuts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -272,6 +275,14 @@ def _clearest(cuts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.
     after = np.concatenate([[0], rows[:-1] + 1])
     found: NDArray[np.float64] = np.maximum.reduceat(cuts[: rows[-1] + 1], after)
     return found
+
+
+def _standing(totals: Scores) -> Scores:
+    """How far each episode stands out above the best that do not: under a budget, it comes the more whole for it."""
+    if len(totals) <= BEST:
+        return np.zeros_like(totals)
+    standing: Scores = np.maximum(0, totals - np.partition(totals, -BEST - 1)[-BEST - 1])
+    return standing
 
 
 def _in_context(scores: Scores, turns: TurnTable, decay: float) -> Scores:

@@ -71,7 +71,9 @@ class Runs:
         return np.arange(self.bounds[run], self.bounds[run + 1])
 
 
-def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, share: float) -> Scores:
+def lent(
+    totals: Scores, turns: TurnTable, vectors: VectorsOf, share: float, barred: NDArray[np.bool_] | None = None
+) -> Scores:
     """What the best episodes lend.
 
     Args:
@@ -80,6 +82,7 @@ def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, share: float) -> 
         vectors: Gives their vectors.
         share: Of what a lender stands out by, the share that goes to a run around it that belongs to it as likely as
             not.
+        barred: Episodes that lend nothing, shape (episodes,).
 
     Returns:
         What each episode gets, at least 0: the most that one of its runs is offered.
@@ -88,7 +91,10 @@ def lent(totals: Scores, turns: TurnTable, vectors: VectorsOf, share: float) -> 
     runs = turns.runs
     if len(runs) < 2 or not share:
         return given
-    for lender in np.argsort(-totals, kind="stable")[:LENDERS].tolist():
+    lenders = np.argsort(-totals if barred is None else np.where(barred, np.inf, -totals), kind="stable")
+    for lender in lenders[:LENDERS].tolist():
+        if barred is not None and barred[lender]:
+            break
         excess = max(0.0, float(totals[lender] - np.median(totals)))
         priors = _priors(lender, turns)
         likeness = _likeness(lender, priors, turns, vectors)

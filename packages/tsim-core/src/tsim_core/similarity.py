@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tsim_core.embedding import Vectors
 
 FLOOR = 1e-4  # of a variance
+REPEATED = 0.9999  # cosine of a text with itself, as far as floats tell
 
 
 def representatives(size: int, kept: int = 4) -> list[int]:
@@ -25,11 +26,18 @@ def representatives(size: int, kept: int = 4) -> list[int]:
 def likeness(a: Vectors, b: Vectors) -> float:
     """Mean cosine of each turn with its best match in the other group, both ways (Chamfer similarity).
 
+    What is said word for word in both ("Noted.") tells nothing about their topics and is left out, unless nothing
+    else is said.
+
     Args:
         a: Unit rows, shape (n, d).
         b: Unit rows, shape (m, d).
     """
     cosines = a @ b.T
+    repeated = cosines > REPEATED
+    if repeated.any():
+        own = cosines[~repeated.any(axis=1)][:, ~repeated.any(axis=0)]
+        cosines = own if own.size else cosines
     return float((cosines.max(axis=0).mean() + cosines.max(axis=1).mean()) / 2)
 
 
@@ -62,6 +70,8 @@ class Stack:
             return []
         starts = np.cumsum(self.sizes) - self.sizes
         cosines = self.rows @ a.T
+        if (cosines > REPEATED).any():
+            return [likeness(a, group) for group in np.split(self.rows, starts[1:])]
         towards = np.maximum.reduceat(cosines, starts, axis=0).mean(axis=1)
         back = np.add.reduceat(cosines.max(axis=1), starts) / self.sizes
         return [float(x) for x in (towards + back) / 2]
