@@ -101,6 +101,7 @@ DEFAULT_PARTS: dict[str, dict[str, Any]] = {
     "speaker": {"speaker": 0.0},
     "time": {"time": 0.0},
     "links": {"linking": None},
+    "nearby": {"nearby": 0.0},
     "calibration": {"segmentation": PAPER.segmentation},
     "thrift": {"thrift": 0.0},
 }
