@@ -536,7 +536,9 @@ def test_export_and_import(tmp_path: Path) -> None:
         one.thread("b").add("user", "lone \ud83d surrogate")
         assert one.export(tmp_path / "e.jsonl") == 13
         assert two.import_(tmp_path / "e.jsonl") == 13
-        assert two.import_(tmp_path / "e.jsonl") == 13, "again changes nothing"
+        assert two.import_(tmp_path / "e.jsonl") == 0, "again changes nothing"
+        two.thread("b").clear()
+        assert two.import_(tmp_path / "e.jsonl") == 1, "only what is missing"
         for name in (("a", "x"), ("b",)):
             assert two.thread(*name).turns() == one.thread(*name).turns()
             assert shape(two.thread(*name)) == shape(one.thread(*name))
@@ -547,6 +549,27 @@ def test_export_and_import(tmp_path: Path) -> None:
             with pytest.raises(InputError, match="line 6"):
                 three.import_(tmp_path / "bad.jsonl")
             assert three.threads() == []
+
+
+def test_what_is_no_export_is_told_from_a_transcript(tmp_path: Path, memory: EpisodicMemory) -> None:
+    path = tmp_path / "talk"
+    for text in ("User: hello\n", '{"role": "user", "text": "hello"}\n', ""):
+        path.write_text(text)
+        with pytest.raises(InputError, match=r"talk.*`tsim ingest` reads transcripts"):
+            memory.import_(path)
+    path.write_text('{"tsim": 99}\n')
+    with pytest.raises(InputError, match="line 1: format 99"):
+        memory.import_(path)
+    with pytest.raises(InputError, match="cannot be read"):
+        memory.import_(tmp_path)
+
+
+def test_an_export_that_cannot_be_written_leaves_nothing(tmp_path: Path, memory: EpisodicMemory) -> None:
+    memory.thread("t").add("user", "red cat")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(StoreError, match=r"folder cannot be written: Is a directory"):
+        memory.export(tmp_path / "folder")
+    assert [p.name for p in tmp_path.iterdir()] == ["folder"]
 
 
 # many at once

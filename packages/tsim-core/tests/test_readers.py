@@ -144,6 +144,8 @@ def test_nothing_is_no_turns(text: str) -> None:
         ('{"role": "user", "text": "a", "timestamp": "noon"}', "line 1: the time 'noon'"),
         ('[{"role": "user", "text": "a"},\n {"role": ]', "line 2"),
         ('{"title": "x"}', "no list of messages"),
+        ('{"role": "user", "txt": "a"}', "line 1: the message has no text; expected .*; found: role, txt"),
+        ('[{"role": "user", "txt": "a"}]', "item 1: the message has no text"),
         ("once upon a time", "line 1: expected 'Speaker: text'"),
     ],
 )

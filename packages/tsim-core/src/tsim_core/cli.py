@@ -15,6 +15,7 @@ from tsim_core._version import __version__
 from tsim_core.config import TSIMConfig
 from tsim_core.embedding import resolve_embedder
 from tsim_core.errors import InputError, TSIMError
+from tsim_core.intake import unseen
 from tsim_core.memory import EpisodicMemory, Progress
 from tsim_core.readers import FORMATS, parse_time, read_turns
 from tsim_core.thread import Thread
@@ -57,6 +58,7 @@ def _parser() -> argparse.ArgumentParser:
     ingest.add_argument("--thread", required=True, help="name of the thread, such as alice/support")
     ingest.add_argument("--format", default="auto", choices=FORMATS)
     ingest.add_argument("--preset", choices=PRESETS, help="configuration of a new store (default: default)")
+    ingest.add_argument("--again", action="store_true", help="add turns without ids that are in the thread already too")
 
     recall = _command(commands, "recall", _recall, "find the episodes that bear on a query")
     recall.add_argument("query")
@@ -99,7 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     reindex.add_argument("--preset", choices=PRESETS, help="with another configuration")
     _json(_command(commands, "check", _check, "verify the store against its indices"))
 
-    inspect = _command(commands, "inspect", _inspect, "a page that shows the episodes of a thread")
+    inspect = _command(
+        commands, "inspect", _inspect, "show the episodes of a thread as a page (comes with a later version)"
+    )
     inspect.add_argument("--thread", required=True)
     inspect.add_argument("--out", metavar="PAGE.html")
     return parser
@@ -153,13 +157,30 @@ def _ingest(arguments: argparse.Namespace) -> int:
     config = PRESETS[arguments.preset]() if arguments.preset else None
     with _memory(arguments, create=True, config=config) as memory:
         thread = memory.thread(*_name(arguments.thread))
-        for file, turns in files:
+        fresh = [turns for _, turns in files] if arguments.again else _unseen(files, thread.turns())
+        for (file, turns), new in zip(files, fresh, strict=True):
             before = len(thread)
             with _bar(os.path.basename(file)) as progress:
-                thread.extend(turns, progress)
-            print(f"{file}: {len(thread) - before} turns added to {arguments.thread}")
+                thread.extend(new, progress)
+            added = len(thread) - before
+            known = f", {len(turns) - added} were there already" if added < len(turns) else ""
+            print(f"{file}: {added} turns added to {arguments.thread}{known}")
         print(f"{arguments.thread}: {len(thread)} turns in {_episodes(thread)} episodes")
     return 0
+
+
+def _unseen(files: Sequence[tuple[str, list[Turn]]], stored: list[Turn]) -> list[list[Turn]]:
+    """What each file adds to a thread, and to the files before it."""
+    fresh = []
+    for file, turns in files:
+        try:
+            fresh.append(unseen(stored, turns))
+        except InputError as error:
+            raise InputError(
+                f"{file}: {error}. Nothing was added. Give it a thread of its own, or add all of it with --again"
+            ) from error
+        stored = stored + fresh[-1]
+    return fresh
 
 
 def _episodes(thread: Thread) -> int:
@@ -179,7 +200,7 @@ def _recall(arguments: argparse.Namespace) -> int:
                 raise InputError(_no_thread(memory, arguments.thread))
             recall = memory.thread(*name).recall(arguments.query, **options)
         elif arguments.prefix is not None:
-            recall = memory.recall(arguments.query, prefix=_name(arguments.prefix), **options)
+            recall = memory.recall(arguments.query, prefix=_prefix(memory, arguments.prefix), **options)
         else:
             raise InputError("say where to look: --thread alice/support, or --prefix alice for all of hers")
     if arguments.json:
@@ -197,10 +218,18 @@ def _times(arguments: argparse.Namespace) -> dict[str, Any]:
     return {name: parse_time(value, f"--{name}") for name, value in given.items() if value is not None}
 
 
-def _no_thread(memory: EpisodicMemory, name: str) -> str:
+def _prefix(memory: EpisodicMemory, text: str) -> tuple[str, ...]:
+    """A prefix that some thread begins with."""
+    prefix = _name(text)
+    if not memory.threads(prefix):
+        raise InputError(_no_thread(memory, text, "that begins with "))
+    return prefix
+
+
+def _no_thread(memory: EpisodicMemory, name: str, which: str = "") -> str:
     known = ["/".join(n) for n in memory.threads()]
     shown = ", ".join(known[:5]) + (" …" if len(known) > 5 else "")
-    return f"there is no thread {name!r} in {memory.location}; there are: {shown or 'none'}"
+    return f"there is no thread {which}{name!r} in {memory.location}; there are: {shown or 'none'}"
 
 
 def turn_json(turn: Turn) -> dict[str, Any]:
@@ -234,14 +263,18 @@ def recall_dict(recall: Recall) -> dict[str, Any]:
 
 
 def explain(recall: Recall) -> str:
-    """A table of scores by view."""
+    """A table of scores by view; the episodes have the numbers of the text."""
     views = list(dict.fromkeys(view for e in recall.episodes for view in e.evidence))
-    lines = ["episode           score  " + "  ".join(f"{view:>9}" for view in views) + "  turns  left out"]
-    for episode in recall.episodes:
-        values = "  ".join(f"{episode.evidence.get(view, 0.0):9.3f}" for view in views)
-        lines.append(f"{episode.id}  {episode.score:5.2f}  {values}  {len(episode.turns):5}  {episode.omitted:8}")
-    lines.append(f"{recall.tokens} tokens handed over")
-    return "\n".join(lines)
+    rows = [
+        [f"[{number}]", *(f"{value:.2f}" for value in values), str(len(episode.turns)), str(episode.omitted)]
+        for number, episode in enumerate(recall.episodes, start=1)
+        for values in [[episode.score, *(episode.evidence.get(view, 0.0) for view in views)]]
+    ]
+    titles = [name.replace("_", " ").rpartition(" ")[::2] for name in ("", "score", *views, "turns", "left out")]
+    table = [*map(list, zip(*titles, strict=True)), *rows]  # titles of two words stand on two lines
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in table]
+    return "\n".join([*(line.rstrip() for line in lines if line.strip()), f"{recall.tokens} tokens handed over"])
 
 
 def _segment(arguments: argparse.Namespace) -> int:
@@ -299,9 +332,8 @@ def _stats(arguments: argparse.Namespace) -> int:
 
 
 def _export(arguments: argparse.Namespace) -> int:
-    prefix = _name(arguments.prefix) if arguments.prefix else ()
     with _memory(arguments, read_only=True) as memory:
-        count = memory.export(arguments.out, prefix)
+        count = memory.export(arguments.out, _prefix(memory, arguments.prefix) if arguments.prefix else ())
     print(f"{count} turns written to {arguments.out}")
     return 0
 
@@ -309,12 +341,14 @@ def _export(arguments: argparse.Namespace) -> int:
 def _import(arguments: argparse.Namespace) -> int:
     with _memory(arguments, create=True) as memory, _bar() as progress:
         count = memory.import_(arguments.file, progress)
-    print(f"{count} turns read from {arguments.file}")
+    print(f"{count} turns added from {arguments.file}")
     return 0
 
 
 def _forget(arguments: argparse.Namespace) -> int:
     times = _times(arguments)
+    if not (arguments.all or arguments.turn or times):
+        raise InputError("say what to forget: --turn ID, --before or --after a time, or --all for the whole thread")
     with _memory(arguments) as memory:
         name = _name(arguments.thread)
         if name not in memory.threads():

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from hashlib import blake2b
@@ -79,3 +80,38 @@ def named(turn: Turn, position: int, taken: set[str]) -> Turn:
         name = f"t{position}+{n}"
     taken.add(name)
     return replace(turn, id=name)
+
+
+def unseen(stored: Sequence[Turn], transcript: Sequence[Turn]) -> list[Turn]:
+    """What of a transcript a thread has not taken in yet, so that one that has grown is read again without doubling.
+
+    A turn with an id is told by it, and returned: whether it is stored, and what with, is for `Thread.extend` to see.
+    Turns without one are passed over where they begin the transcript and stand in the thread in the same order, role,
+    text and time, up to the end of either.
+
+    Args:
+        stored: The thread's turns.
+        transcript: Turns as they were read, oldest first.
+
+    Raises:
+        InputError: If more than half of the turns are stored, but not so: adding them would double most of them.
+    """
+    known = 0
+    for start in range(len(stored)):
+        both = list(zip(stored[start:], transcript, strict=False))
+        same = next((i for i, (old, new) in enumerate(both) if not _same(old, new)), len(both))
+        if same == len(both):
+            known = max(known, same)
+    nameless = [_said(turn) for turn in transcript if turn.id is None]
+    double = (Counter(nameless) & Counter(map(_said, stored))).total()
+    if not known and 2 * double > len(nameless):
+        raise InputError(f"{double} of its {len(transcript)} turns are in the thread already, but not in one piece")
+    return [turn for i, turn in enumerate(transcript) if i >= known or turn.id is not None]
+
+
+def _said(turn: Turn) -> tuple[str, str, datetime | None]:
+    return turn.role, turn.text, turn.timestamp
+
+
+def _same(stored: Turn, new: Turn) -> bool:
+    return stored.id == new.id if new.id is not None else _said(stored) == _said(new)

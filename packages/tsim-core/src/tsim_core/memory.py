@@ -294,7 +294,10 @@ class EpisodicMemory:
         return export(self, fspath(path), tuple(prefix))
 
     def import_(self, path: str | PathLike[str], progress: Progress | None = None) -> int:
-        """Read a file that `export` wrote; turns are embedded and segmented here. Returns the number of turns.
+        """Read a file that `export` wrote; turns are embedded and segmented here.
+
+        Returns:
+            Number of turns added; those that were here already are passed over.
 
         Raises:
             ReaderError: If a line is malformed; nothing is stored then.
@@ -340,16 +343,27 @@ class EpisodicMemory:
         return check(self, progress)
 
     def stats(self) -> dict[str, Any]:
-        """Numbers of threads, turns, episodes and vectors, bytes on disk, and the embedder's name."""
+        """Numbers of threads, turns, episodes and vectors, the embedder's name, and bytes on disk.
+
+        Summaries and clusters are told of where the configuration has such views.
+        """
         with self._guard():
-            counts: dict[str, Any] = dict(self._store.counts())
-            counts["turns"] -= counts["superseded"]
-            counts["episodes"] = sum(
-                len({s.episode for s in self._store.segments(row.key)}) for row in self._store.threads()
-            )
-            counts["embedder"] = self._embedder.name
-            counts["dimension"] = self._embedder.dimension
-            return counts
+            counts = self._store.counts()
+            views = {name: counts[name] for name in ("summaries", "clusters") if self._config.views is not None}
+            return {
+                "threads": counts["threads"],
+                "turns": counts["turns"] - counts["superseded"],
+                "superseded": counts["superseded"],
+                "episodes": sum(
+                    len({s.episode for s in self._store.segments(row.key)}) for row in self._store.threads()
+                ),
+                "segments": counts["segments"],
+                **views,
+                "vectors": counts["vectors"],
+                "embedder": self._embedder.name,
+                "dimension": self._embedder.dimension,
+                "bytes": counts["bytes"],
+            }
 
     def close(self) -> None:
         """Close the store. Harmless when done twice; everything that was added is already safe."""

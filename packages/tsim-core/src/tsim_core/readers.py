@@ -97,8 +97,10 @@ def parse_turns(text: str, format: str = "auto", source: str = "input") -> list[
         if head == "[" and not first.rstrip().endswith("]"):
             raise ReaderError(f"{source}, line {error.lineno}: {error.msg}") from error
         return _lines(text, source)
-    if isinstance(data, dict) and "\n" not in text.strip() and _is_message(data):
-        return _lines(text, source)  # JSON lines of a single line
+    if isinstance(data, dict) and "\n" not in text.strip():
+        if is_goodai_event(data):
+            return _lines(text, source)
+        source += ", line 1"
     return _document(data, source)
 
 
@@ -137,8 +139,8 @@ def _document(data: Any, source: str) -> list[Turn]:
         for name in LIST_FIELDS:
             if isinstance(data.get(name), list):
                 return _document(data[name], source)
-        if _is_message(data):
-            return [message_turn(data, source)]
+        if any(name in data for name in (*ROLE_FIELDS, *TEXT_FIELDS)) or _is_message(data):
+            return [message_turn(data, source)]  # or what is missing in it
         raise ReaderError(f"{source} holds no list of messages under any of: {', '.join(LIST_FIELDS)}")
     if not isinstance(data, list):
         raise ReaderError(f"{source} is a JSON {type(data).__name__}; expected a list of messages")
@@ -189,9 +191,9 @@ def message_turn(item: Any, where: str) -> Turn:
     role_field = _first(data, ROLE_FIELDS)
     text_field = _first(data, TEXT_FIELDS)
     if role_field is None:
-        raise ReaderError(f"{where}: the message has no role; expected one of: {', '.join(ROLE_FIELDS)}")
+        raise ReaderError(f"{where}: the message has no role; {_expected(ROLE_FIELDS, data)}")
     if text_field is None and "tool_calls" not in data:
-        raise ReaderError(f"{where}: the message has no text; expected one of: {', '.join(TEXT_FIELDS)}")
+        raise ReaderError(f"{where}: the message has no text; {_expected(TEXT_FIELDS, data)}")
     role = data.pop(role_field)
     if isinstance(role, Mapping):  # ChatGPT's author
         role = role.get("role")
@@ -325,6 +327,10 @@ def _speakers(text: str) -> set[str]:
 
 def _first(data: Mapping[str, Any], names: Iterable[str]) -> str | None:
     return next((name for name in names if data.get(name) is not None), None)
+
+
+def _expected(names: Iterable[str], data: Mapping[str, Any]) -> str:
+    return f"expected one of: {', '.join(names)}; found: {', '.join(map(str, data))}"
 
 
 def _mapping(value: Any, where: str) -> Mapping[str, Any]:

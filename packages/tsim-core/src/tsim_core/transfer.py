@@ -10,9 +10,9 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
-from tsim_core.errors import ReaderError, StoreNotFoundError
+from tsim_core.errors import ReaderError, StoreError, StoreNotFoundError
 from tsim_core.intake import prepare
 from tsim_core.readers import parse_time
 from tsim_core.types import Turn
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tsim_core.memory import EpisodicMemory, Progress
 
 FORMAT = 1
+NO_EXPORT = "this is no file that export wrote; `tsim ingest` reads transcripts"
 
 
 def export(memory: EpisodicMemory, path: str, prefix: tuple[str, ...] = ()) -> int:
@@ -28,9 +29,23 @@ def export(memory: EpisodicMemory, path: str, prefix: tuple[str, ...] = ()) -> i
     target = Path(path)
     if not target.parent.is_dir():
         raise StoreNotFoundError(f"the folder of {path} does not exist; create it first")
-    count = 0
     part = target.with_name(target.name + ".part")
-    with memory._guard(), part.open("w", encoding="utf-8") as out:
+    try:
+        with part.open("w", encoding="utf-8") as out:
+            count = _write(memory, out, prefix)
+        os.replace(part, target)
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be written: {error.strerror}; choose another place or mend its permissions"
+        ) from error
+    finally:
+        part.unlink(missing_ok=True)
+    return count
+
+
+def _write(memory: EpisodicMemory, out: TextIO, prefix: tuple[str, ...]) -> int:
+    count = 0
+    with memory._guard():
         out.write(json.dumps({"tsim": FORMAT, "embedder": memory.embedder.name}) + "\n")
         for row in memory._store.threads(prefix):
             out.write(json.dumps({"thread": list(row.name)}) + "\n")
@@ -38,7 +53,6 @@ def export(memory: EpisodicMemory, path: str, prefix: tuple[str, ...] = ()) -> i
                 if turn_row.live:
                     out.write(json.dumps(turn_dict(turn_row.turn)) + "\n")
                     count += 1
-    os.replace(part, target)
     return count
 
 
@@ -63,15 +77,23 @@ def import_(memory: EpisodicMemory, path: str, progress: Progress | None = None)
     with memory._guard():
         try:
             with memory._store.transaction():
-                stored, total = 0, sum(map(len, threads.values()))
+                added, stored, total = 0, 0, sum(map(len, threads.values()))
                 for name, turns in threads.items():
+                    before = _size(memory, name)
                     memory.thread(*name)._insert(turns, ready, going_on(progress, stored, total))
+                    added += _size(memory, name) - before
                     stored += len(turns)
         except BaseException:
             for name in threads:  # rolled back together, threads that went in as well
                 memory._drop(name)
             raise
-    return sum(map(len, threads.values()))
+    return added
+
+
+def _size(memory: EpisodicMemory, name: tuple[str, ...]) -> int:
+    """Number of turns of a thread, superseded ones too."""
+    row = memory._store.thread(name)
+    return 0 if row is None else memory._store.size(row.key, superseded=True)
 
 
 def going_on(progress: Progress | None, before: int, total: int) -> Progress | None:
@@ -82,11 +104,16 @@ def going_on(progress: Progress | None, before: int, total: int) -> Progress | N
 def _read(path: str) -> dict[tuple[str, ...], list[Turn]]:
     threads: dict[tuple[str, ...], list[Turn]] = {}
     current: list[Turn] | None = None
+    number = 0
     for number, data in _objects(path):
         where = f"{path}, line {number}"
         if number == 1:
-            if data.get("tsim") != FORMAT:
-                raise ReaderError(f'{where}: not an export of this version of TSIM (expected "tsim": {FORMAT})')
+            if "tsim" not in data:
+                raise ReaderError(f"{where}: {NO_EXPORT}")
+            if data["tsim"] != FORMAT:
+                raise ReaderError(
+                    f"{where}: format {data['tsim']}, this TSIM reads {FORMAT}; use the one that wrote it"
+                )
         elif "thread" in data:
             current = threads.setdefault(tuple(data["thread"]), [])
         elif current is None:
@@ -104,6 +131,8 @@ def _read(path: str) -> dict[tuple[str, ...], list[Turn]]:
                 )
             except KeyError as error:
                 raise ReaderError(f"{where}: the turn has no {error}") from None
+    if not number:
+        raise ReaderError(f"{path} is empty; {NO_EXPORT}")
     return threads
 
 
@@ -114,11 +143,14 @@ def _objects(path: str) -> Iterator[tuple[int, dict[str, Any]]]:
                 try:
                     data = json.loads(line)
                 except json.JSONDecodeError as error:
-                    raise ReaderError(f"{path}, line {number}: {error.msg}") from error
+                    what = error.msg if number > 1 else NO_EXPORT
+                    raise ReaderError(f"{path}, line {number}: {what}") from error
                 if not isinstance(data, dict):
                     raise ReaderError(f"{path}, line {number}: expected an object")
                 yield number, data
     except FileNotFoundError:
         raise ReaderError(f"{path} does not exist") from None
+    except OSError as error:
+        raise ReaderError(f"{path} cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ReaderError(f"{path} is not UTF-8") from error
+        raise ReaderError(f"{path} is not UTF-8; {NO_EXPORT}") from error
