@@ -17,7 +17,10 @@ SHARE = 0.95
 
 
 def table(
-    threads: list[int] | None = None, cuts: dict[int, float] | None = None, episodes: list[int] | None = None
+    threads: list[int] | None = None,
+    cuts: dict[int, float] | None = None,
+    episodes: list[int] | None = None,
+    times: np.ndarray | None = None,
 ) -> TurnTable:
     """Episodes of one turn each, cut off clearly, unless said otherwise."""
     numbers = np.unique(range(COUNT) if episodes is None else episodes, return_inverse=True)[1]
@@ -28,7 +31,7 @@ def table(
         numbers,
         np.ones(COUNT),
         Labels.of(["user"] * COUNT),
-        np.full(COUNT, np.nan),
+        np.full(COUNT, np.nan) if times is None else times,
         None if threads is None else np.array(threads),
         clear,
     )
@@ -114,3 +117,12 @@ def test_a_table_without_some_rows_keeps_the_clearest_cut_between_the_others() -
     allowed = np.zeros(COUNT, dtype=np.bool_)
     allowed[[2, 5, 6]] = True
     assert turns.restricted(allowed)[0].cuts.tolist() == [0.99, 0.7, 0.3]
+
+
+def test_a_pause_makes_it_less_likely_that_the_next_run_belongs() -> None:
+    times = np.arange(COUNT) * 60.0
+    times[11:] += 24 * 3600  # the next day
+    given = lent(TOTALS, table(cuts={10: 0.5, 11: 0.5}, times=times), vectors({9: 0.1, 11: 0.1}).__getitem__, SHARE)
+    undated = lent(TOTALS, table(cuts={10: 0.5, 11: 0.5}), vectors({9: 0.1, 11: 0.1}).__getitem__, SHARE)
+    assert given[11] < given[9] - 2
+    assert undated[11] == pytest.approx(undated[9])

@@ -5,6 +5,7 @@ so the runs around that place are looked at again. Each gets a share of what the
 decided by the odds that it belongs to the episode after all:
 
 - the run before or after it was cut off at a boundary, and the segmenter said how clear that cut was;
+- the longer the pause between the two, the less likely they are one, where their times are known;
 - one farther away may belong to it in a thread whose topics alternate, and how often they do so is seen in its links;
 - the more alike the two are, as measured against runs elsewhere in the thread, the likelier; what refers back ("that
   one, but the other way round") may be like nothing, so likeness alone does not decide.
@@ -38,6 +39,7 @@ EVEN = 0.75  # standard deviations above the unrelated at which likeness speaks 
 WRONG = 0.8  # share of the cuts of no strength that were wrong
 MISSED = 0.7  # runs of a braid that linking missed, for one that it linked
 FADE = 0.65  # from one distance to the next
+PAUSE = 600.0  # seconds between two runs that halve it
 FEW = 20  # runs that a thread needs before its links count in full
 LEAST, MOST = 0.002, 0.9  # probability that a run belongs to an episode, by its place alone
 DOUBT = 0.15  # of what is lent is lost with each unit of the log-odds against
@@ -122,8 +124,17 @@ def _priors(episode: int, turns: TurnTable) -> dict[int, float]:
                 prior = WRONG * (1 - float(turns.cuts[runs.bounds[max(run, own)]]))
             else:
                 prior = MISSED * runs.braided * FADE ** (distance - 1)
+            prior /= 1 + _pause(run, own, turns) / PAUSE
             found[run] = max(found.get(run, LEAST), min(MOST, prior))
     return found
+
+
+def _pause(run: int, other: int, turns: TurnTable) -> float:
+    """Seconds between two runs; 0 where their times are not known."""
+    first, later = sorted((run, other))
+    bounds = turns.runs.bounds
+    pause = float(turns.timestamps[bounds[later]] - turns.timestamps[bounds[first + 1] - 1])
+    return 0.0 if math.isnan(pause) else max(0.0, pause)
 
 
 def _likeness(episode: int, near: Iterable[int], turns: TurnTable, vectors: VectorsOf) -> dict[int, float]:
