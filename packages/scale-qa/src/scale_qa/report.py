@@ -154,8 +154,9 @@ def evidence_table(systems: Mapping[str, Summary], k: int) -> str:
         *(["recall_at_tokens", budget] for budget in budgets),
         ["co_containment"],
     ]
+    aside = [i for i, name in enumerate(systems) if name in BEYOND]
     columns = [
-        best_bold([(figure(s, path), with_interval(figure(s, path), _bounds(s, path))) for s in systems.values()])
+        best_bold([(figure(s, path), with_interval(figure(s, path), _bounds(s, path))) for s in systems.values()], aside)
         for path in paths
     ]
     tokens = [f"{s['context_tokens']['mean']:,.0f}" for s in systems.values()]

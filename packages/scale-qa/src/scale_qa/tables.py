@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 
@@ -31,11 +31,11 @@ def with_interval(value: float | None, bounds: Sequence[float] | None) -> str:
     return f"{decimals(value)} [{decimals(bounds[0])}, {decimals(bounds[1])}]"
 
 
-def best_bold(column: Sequence[tuple[float | None, str]]) -> list[str]:
-    """The texts of a column, the one of the highest value in bold."""
-    values = [value for value, _ in column if value is not None]
-    best = max(values, default=None)
-    return [f"**{text}**" if value is not None and value == best else text for value, text in column]
+def best_bold(column: Sequence[tuple[float | None, str]], aside: Collection[int] = ()) -> list[str]:
+    """The texts of a column, the one of the highest value in bold; those in the places ``aside`` do not compete."""
+    competing = {i: value for i, (value, _) in enumerate(column) if value is not None and i not in aside}
+    best = max(competing.values(), default=None)
+    return [f"**{text}**" if i in competing and value == best else text for i, (value, text) in enumerate(column)]
 
 
 def figure(summary: Mapping[str, Any], path: Sequence[str]) -> float | None:

@@ -131,4 +131,5 @@ def test_numbers_in_tables():
     assert [decimals(0.5), decimals(1.0), decimals(None), decimals(12.34, 1)] == [".500", "1.000", "–", "12.3"]
     assert with_interval(0.5, (0.4, 0.6)) == ".500 [.400, .600]"
     assert best_bold([(0.1, "a"), (None, "–"), (0.2, "b")]) == ["a", "–", "**b**"]
+    assert best_bold([(0.1, "a"), (0.3, "given the answer"), (0.2, "b")], [1]) == ["a", "given the answer", "**b**"]
     assert markdown(["a", "b"], [["x|y", "1"]]) == "| a | b |\n|---|--:|\n| x\\|y | 1 |"
