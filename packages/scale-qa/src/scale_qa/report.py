@@ -155,10 +155,12 @@ def evidence_table(systems: Mapping[str, Summary], k: int) -> str:
         ["co_containment"],
     ]
     aside = [i for i, name in enumerate(systems) if name in BEYOND]
-    columns = [
-        best_bold([(figure(s, path), with_interval(figure(s, path), _bounds(s, path))) for s in systems.values()], aside)
-        for path in paths
-    ]
+
+    def cells(path: list[str]) -> list[str]:
+        values = [(figure(s, path), with_interval(figure(s, path), _bounds(s, path))) for s in systems.values()]
+        return best_bold(values, aside)
+
+    columns = [cells(path) for path in paths]
     tokens = [f"{s['context_tokens']['mean']:,.0f}" for s in systems.values()]
     headings = [
         "system",
