@@ -49,10 +49,10 @@ def main() -> None:
     """Score and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("gold", nargs="+", type=Path)
-    parser.add_argument("--embedder", default="default")
+    parser.add_argument("--embedder", help="as for `scale-qa run`")
     args = parser.parse_args()
     CACHE.parent.mkdir(parents=True, exist_ok=True)
-    embedder = CachedEmbedder(resolve_embedder(None if args.embedder == "default" else args.embedder), CACHE)
+    embedder = CachedEmbedder(resolve_embedder(args.embedder), CACHE)
     rows = []
     for path in args.gold:
         dialogues = read_gold(path)

@@ -96,12 +96,15 @@ def unseen(stored: Sequence[Turn], transcript: Sequence[Turn]) -> list[Turn]:
     Raises:
         InputError: If more than half of the turns are stored, but not so: adding them would double most of them.
     """
-    known = 0
-    for start in range(len(stored)):
-        both = list(zip(stored[start:], transcript, strict=False))
-        same = next((i for i, (old, new) in enumerate(both) if not _same(old, new)), len(both))
-        if same == len(both):
-            known = max(known, same)
+    lengths = (min(len(stored) - start, len(transcript)) for start in range(len(stored)))
+    known = next(  # the first is the longest
+        (
+            length
+            for start, length in enumerate(lengths)
+            if all(_same(stored[start + i], transcript[i]) for i in range(length))
+        ),
+        0,
+    )
     nameless = [_said(turn) for turn in transcript if turn.id is None]
     double = (Counter(nameless) & Counter(map(_said, stored))).total()
     if not known and 2 * double > len(nameless):
