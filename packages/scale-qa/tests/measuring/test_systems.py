@@ -44,7 +44,8 @@ def check_memory(memory, embedder, turns):
     assert all(0 <= i < len(turns) for unit in found for i in unit.turns)
     # What comes later has the next positions, and is found.
     memory.ingest([Turn("assistant", "padding " * 260)])
-    memory.ingest([Turn("user", "The zeppelin hangar opens at noon."), Turn("assistant", "Good.")])
+    repeated = [Turn("assistant", "Good."), Turn("user", "Good."), Turn("assistant", "Good.")]
+    memory.ingest([Turn("user", "The zeppelin hangar opens at noon."), *repeated])
     late = memory.retrieve("When does the zeppelin hangar open?", 5)
     assert 13 in {i for unit in late for i in unit.turns}
     assert memory.footprint().vectors >= 0

@@ -43,14 +43,17 @@ class LangGraphStore(MemorySystem):
         self._turns = 0
 
     def ingest(self, turns: Sequence[Turn]) -> None:
-        """Put every turn, in one batch."""
+        """Put every turn, in batches of different texts: the store fails on a batch that holds one twice."""
         from langgraph.store.base import PutOp
 
-        puts = [
-            PutOp(("thread",), str(i), {"role": turn.role, "text": turn.text}, None if turn.text.strip() else False)
-            for i, turn in enumerate(turns, self._turns)
-        ]
-        self._store.batch(puts)
+        puts: dict[str, PutOp] = {}
+        for i, turn in enumerate(turns, self._turns):
+            if turn.text in puts:
+                self._store.batch(list(puts.values()))
+                puts.clear()
+            value = {"role": turn.role, "text": turn.text}
+            puts[turn.text] = PutOp(("thread",), str(i), value, None if turn.text.strip() else False)
+        self._store.batch(list(puts.values()))
         self._turns += len(turns)
 
     def retrieve(self, query: str, k: int) -> list[Unit]:
