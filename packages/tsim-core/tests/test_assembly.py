@@ -67,6 +67,17 @@ def test_a_budget_takes_the_best_turns_and_marks_what_it_leaves_out() -> None:
     assert result.tokens <= 16
 
 
+def test_what_is_joined_comes_with_an_episode_and_leaves_no_mark_when_it_does_not() -> None:
+    case = Case(["a b c", "d e f", "g h i", "j k l", "m n o"], [0, 1, 0, 2, 1], [5, 1, 4, 3, 0.5])
+    joined = RankedEpisode(0, {"raw": 5}, {row: [5, 1, 4, 3, 0.5][row] for row in (0, 1, 2, 4)}, (1,))
+    case.ranked = [joined, case.ranked[1]]
+    whole = case.lay()
+    assert whole.text == "[1]\nuser: a b c\nassistant: d e f\nuser: g h i\nuser: m n o\n\n[2]\nassistant: j k l"
+    scarce = case.lay(max_tokens=12)
+    assert scarce.text == "[1]\nuser: a b c\nuser: g h i"
+    assert scarce.portions[0].omitted == 0, "what is joined is no part of it"
+
+
 def test_an_episode_that_spans_days_says_so() -> None:
     result = Case(["one", "two", "three"], [0, 0, 0], [1, 1, 1], [0, 4, 4]).lay()
     assert result.text == "[1] 1970-01-01\nuser: one\n1970-01-05\nassistant: two\nuser: three"

@@ -34,6 +34,7 @@ from tsim_core import (
     TSIMConfig,
     Turn,
 )
+from tsim_core.lending import Around
 
 from .conftest import WordEmbedder
 
@@ -717,3 +718,23 @@ def test_the_last_turns_are_those_that_live(embedder: WordEmbedder) -> None:
         for wrong in (0, -1, True, 1.5):
             with pytest.raises(InputError, match="last"):
                 thread.turns(last=wrong)  # type: ignore[arg-type]
+
+
+def test_what_is_handed_over_with_an_episode_says_what_it_was_counted_to(embedder, monkeypatch):
+    thread = EpisodicMemory(embedder=embedder).thread("x")
+    for topic in ("crane harbour noon", "bread oven crust", "moss stone rain"):
+        for i in range(4):
+            thread.add("assistant" if i % 2 else "user", f"{topic} {topic}", id=f"{topic[:5]}-{i}")
+    first, second, third = thread.episodes()
+
+    def third_comes_with_first(totals, *_):
+        return Around(np.zeros_like(totals), {2: 0})
+
+    monkeypatch.setattr("tsim_core.fusion.look_around", third_comes_with_first)
+    best, other = thread.recall("crane harbour", max_tokens=None).episodes
+    assert (best.id, other.id) == (first.id, second.id)
+    assert best.turns == first.turns + third.turns
+    assert [s.episode for s in best.segments] == [first.id, third.id]
+    assert (best.omitted, other.omitted) == (0, 0)
+    allowed = thread.recall("crane harbour", max_tokens=None, exclude=["crane-0"]).episodes
+    assert [len(episode.turns) for episode in allowed] == [7, 4]

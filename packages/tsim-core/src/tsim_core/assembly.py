@@ -11,7 +11,7 @@ word stands nearest to the question, where models read best.
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -140,24 +140,33 @@ def assemble(
 
 
 class _Draft:
-    """The rows of one episode that are handed over, as they are being chosen."""
+    """The rows of one episode, and of those joined to it, that are handed over, as they are being chosen."""
 
     def __init__(self, ranked: RankedEpisode, turns: TurnTable) -> None:
         self.ranked = ranked
-        self.every = sorted(ranked.turn_scores)
-        self.spoken = [row for row in self.every if turns.tokens[row] > 0]
-        self.place = {row: i for i, row in enumerate(self.spoken)}
+        every = sorted(ranked.turn_scores)
+        self.spoken = [row for row in every if turns.tokens[row] > 0]
+        self.own = [row for row in every if turns.episode_of_row[row] == ranked.episode]
+        self.own_spoken = [row for row in self.own if turns.tokens[row] > 0]
         self.rows: list[int] = []
         self.frame = 0.0
 
     def take(self, rows: list[int]) -> None:
-        """Hand over these rows, in order; with all that is spoken come the blank turns too."""
-        self.rows = self.every if rows and len(rows) == len(self.spoken) else rows
+        """Hand over these rows, in order; with all that is spoken in the episode come its blank turns too."""
+        self.rows = sorted({*rows, *self.own}) if rows and not self.left_out(rows) else rows
+
+    def left_out(self, rows: Sequence[int]) -> int:
+        """How many of the episode's own turns are not among some of its rows, blank ones aside."""
+        return len(set(self.own_spoken).difference(rows))
+
+    def skipped(self, row: int, later: int) -> bool:
+        """Whether turns of its own are between two of its rows."""
+        return bisect_left(self.own_spoken, later) > bisect_right(self.own_spoken, row)
 
     @property
     def omitted(self) -> int:
-        """How many turns are not handed over."""
-        return len(self.every) - len(self.rows)
+        """How many of the episode's own turns are not handed over."""
+        return len(set(self.own).difference(self.rows))
 
 
 def _window(draft: _Draft, config: Assembly) -> list[int]:
@@ -190,7 +199,7 @@ class _Layout:
         """An episode as text."""
         return "\n".join(
             line if isinstance(line, str) else f"{self._turns.label(line)}: {text_of[line]}"
-            for line in self._lines(number, draft, [row for row in draft.rows if row in draft.place])
+            for line in self._lines(number, draft, [row for row in draft.rows if self._turns.tokens[row] > 0])
         )
 
     def cut(self, row: int, text: str, room: float) -> str | None:
@@ -205,13 +214,13 @@ class _Layout:
     def _lines(self, number: int, draft: _Draft, rows: Sequence[int]) -> Iterator[str | int]:
         """Its lines; the number of a row stands for that turn."""
         day = self._day(rows[0])
-        partly = "..." if len(rows) < len(draft.spoken) else ""
+        partly = "..." if draft.left_out(rows) else ""
         yield f"[{number}{partly}] {day}".rstrip()
-        last = draft.place[rows[0]] - 1
+        last = rows[0]
         for row in rows:
-            if draft.place[row] != last + 1:
+            if draft.skipped(last, row):
                 yield ELISION
-            last = draft.place[row]
+            last = row
             today = self._day(row)
             if today and today != day:
                 yield today
@@ -226,10 +235,7 @@ class _Layout:
 def _fill(drafts: Sequence[_Draft], layout: _Layout, texts: Texts, max_tokens: int, thrift: float) -> dict[int, str]:
     """Choose rows by score while they fit. Returns the text of a turn that had to be cut."""
     candidates = [
-        (score, place, row)
-        for place, draft in enumerate(drafts)
-        for row, score in draft.ranked.turn_scores.items()
-        if row in draft.place
+        (draft.ranked.turn_scores[row], place, row) for place, draft in enumerate(drafts) for row in draft.spoken
     ]
     costs = {row: layout.row_cost(row) for _, _, row in candidates}
     left = float(max_tokens)

@@ -21,7 +21,7 @@ from tsim_core.embedding import Vectors
 from tsim_core.errors import ConfigError
 from tsim_core.index.lexical import Matches, Scores
 from tsim_core.labels import Labels
-from tsim_core.lending import Runs, VectorsOf, lent
+from tsim_core.lending import Runs, VectorsOf, look_around
 from tsim_core.lexical import Terms, hashed_terms, query_terms
 from tsim_core.ranking import RankedEpisode
 from tsim_core.segmentation import MODEL_ROLES, USER_ROLES
@@ -200,7 +200,10 @@ def rank_fused(
         found = rank_fused(query, cosines[rows], matches.restricted(allowed), table, among, config, most)
         return [
             RankedEpisode(
-                int(episodes[r.episode]), r.evidence, {int(rows[i]): score for i, score in r.turn_scores.items()}
+                int(episodes[r.episode]),
+                r.evidence,
+                {int(rows[i]): score for i, score in r.turn_scores.items()},
+                tuple(int(episodes[e]) for e in r.joined),
             )
             for r in found
         ]
@@ -231,18 +234,25 @@ def rank_fused(
     episode_scores = np.sum(list(of_episodes.values()), axis=0)
     totals = np.maximum.reduceat(turn_scores[turns.order], turns.starts[:-1]) + episode_scores
     echoes = np.maximum.reduceat(cosines[turns.order] > ECHO, turns.starts[:-1])
-    of_episodes["nearby"] = lent(totals, turns, vectors, config.nearby, echoes)
+    around = look_around(totals, turns, vectors, config.nearby, echoes)
+    of_episodes["nearby"] = around.lent
     totals = totals + of_episodes["nearby"]
     sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
-    shares = (episode_scores + _standing(totals)) * np.minimum(1, config.compact / np.maximum(sizes, 1))
+    heads = np.setdiff1d(np.arange(len(totals)), list(around.joined))
+    shares = (episode_scores + _standing(totals, heads)) * np.minimum(1, config.compact / np.maximum(sizes, 1))
+    joined: dict[int, list[int]] = {}
+    for episode, head in around.joined.items():
+        joined.setdefault(head, []).append(episode)
     ranked = []
-    for episode in np.lexsort((-np.arange(len(totals)), -totals))[:most].tolist():
+    for episode in heads[np.lexsort((-heads, -totals[heads]))][:most].tolist():
         rows = turns.rows(episode)
         best = rows[np.argmax(turn_scores[rows])]
         evidence = {name: float(view[best]) for name, view in of_turns.items()}
         evidence |= {name: float(view[episode]) for name, view in of_episodes.items()}
-        scores = (turn_scores[rows] + shares[episode]).tolist()
-        ranked.append(RankedEpisode(episode, evidence, dict(zip(rows.tolist(), scores, strict=True))))
+        others = tuple(sorted(joined.get(episode, ())))
+        rows = np.sort(np.concatenate([rows, *(turns.rows(other) for other in others)]))
+        scores = (turn_scores[rows] + shares[turns.episode_of_row[rows]]).tolist()
+        ranked.append(RankedEpisode(episode, evidence, dict(zip(rows.tolist(), scores, strict=True)), others))
     return ranked
 
 
@@ -277,11 +287,16 @@ def _clearest(cuts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.
     return found
 
 
-def _standing(totals: Scores) -> Scores:
-    """How far each episode stands out above the best that do not: under a budget, it comes the more whole for it."""
-    if len(totals) <= BEST:
+def _standing(totals: Scores, heads: NDArray[np.int64]) -> Scores:
+    """How far each episode stands out above the best that do not: under a budget, it comes the more whole for it.
+
+    Args:
+        totals: Scores of the episodes.
+        heads: Those that are not handed over with another.
+    """
+    if len(heads) <= BEST:
         return np.zeros_like(totals)
-    standing: Scores = np.maximum(0, totals - np.partition(totals, -BEST - 1)[-BEST - 1])
+    standing: Scores = np.maximum(0, totals - np.partition(totals[heads], -BEST - 1)[-BEST - 1])
     return standing
 
 

@@ -1,27 +1,32 @@
-"""What an episode that stands out lends to those around it: a topic that was cut or braided is still found together.
+"""What is around an episode that stands out: a topic that was cut or braided is still found together.
 
 Segmentation and linking decide when a turn comes in, from little. At recall the query has shown where the answer lies,
-so the runs around that place are looked at again. Each gets a share of what the episode stands out by; how large, is
-decided by the odds that it belongs to the episode after all:
+so the runs around that place are looked at again, and the odds that each belongs to the episode after all are taken:
 
 - the run before or after it was cut off at a boundary, and the segmenter said how clear that cut was;
-- the longer the pause between the two, the less likely they are one, where their times are known;
 - one farther away may belong to it in a thread whose topics alternate, and how often they do so is seen in its links;
+- the longer the pause between the two, the less likely they are one, where their times are known;
 - the more alike the two are, as measured against runs elsewhere in the thread, the likelier; what refers back ("that
-  one, but the other way round") may be like nothing, so likeness alone does not decide.
+  one, but the other way round") may be like nothing, so likeness alone does not decide;
+- what is like another run around it belongs to that one rather;
+- what refers back comes later than what it refers to, and is short.
+
+By these odds the run gets a share of what the episode stands out by. One that is an episode of its own, and not
+unlikely to be part of this one, is handed over with it: it costs few tokens, and may hold the exception to the rule.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tsim_core.embedding import Vectors
-from tsim_core.similarity import likenesses
+from tsim_core.similarity import pairwise
 
 if TYPE_CHECKING:
     from tsim_core.fusion import TurnTable
@@ -32,10 +37,14 @@ VectorsOf = Callable[[Rows], Vectors]
 """Rows to their unit vectors, shape (len(rows), d); zero rows for blank turns."""
 
 LENDERS = 2  # the best episodes are looked around
-REACH = 4  # runs on each side of each of its runs
+REACH = 8  # runs on each side of each of its runs
 KEPT = 8  # turns that stand for a run
 SAMPLE = 24  # runs elsewhere that show how alike unrelated ones are
-EVEN = 0.75  # standard deviations above the unrelated at which likeness speaks neither for nor against
+EVEN = 0.25  # standard deviations above the unrelated at which likeness speaks neither for nor against
+RIVAL = 0.5  # weight of the likeness with another run around
+LATER = 1.5  # log-odds of a run that comes after the episode began; of one before, against
+SHORT = 0.3  # log-odds against, with every turn more than an exchange
+LONGEST = 6  # turns beyond which that counts no more
 WRONG = 0.8  # share of the cuts of no strength that were wrong
 MISSED = 0.7  # runs of a braid that linking missed, for one that it linked
 FADE = 0.65  # from one distance to the next
@@ -44,6 +53,7 @@ FEW = 20  # runs that a thread needs before its links count in full
 LEAST, MOST = 0.002, 0.9  # probability that a run belongs to an episode, by its place alone
 DOUBT = 0.15  # of what is lent is lost with each unit of the log-odds against
 BEHIND = 0.01  # a borrower stays behind its lender by so much
+JOINED = -3.0  # log-odds from which a run is handed over with an episode
 
 
 class Runs:
@@ -73,40 +83,64 @@ class Runs:
         return np.arange(self.bounds[run], self.bounds[run + 1])
 
 
-def lent(
-    totals: Scores, turns: TurnTable, vectors: VectorsOf, share: float, barred: NDArray[np.bool_] | None = None
-) -> Scores:
-    """What the best episodes lend.
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What is around the best episodes.
+
+    Attributes:
+        lent: What each episode gets of what others stand out by, at least 0, shape (episodes,).
+        joined: Episodes that are handed over with another one, and with which.
+    """
+
+    lent: Scores
+    joined: dict[int, int]
+
+
+def look_around(
+    totals: Scores, turns: TurnTable, vectors: VectorsOf, share: float, barred: NDArray[np.bool_]
+) -> Around:
+    """Look around the best episodes.
 
     Args:
         totals: Score of each episode.
         turns: The turns.
         vectors: Gives their vectors.
-        share: Of what a lender stands out by, the share that goes to a run around it that belongs to it as likely as
-            not.
-        barred: Episodes that lend nothing, shape (episodes,).
-
-    Returns:
-        What each episode gets, at least 0: the most that one of its runs is offered.
+        share: Of what an episode stands out by, the share that goes to a run that belongs to it as likely as not.
+            With 0 there is nothing around.
+        barred: Episodes that are not looked around, shape (episodes,).
     """
-    given = np.zeros_like(totals)
+    found = Around(np.zeros_like(totals), {})
     runs = turns.runs
     if len(runs) < 2 or not share:
-        return given
-    lenders = np.argsort(-totals if barred is None else np.where(barred, np.inf, -totals), kind="stable")
-    for lender in lenders[:LENDERS].tolist():
-        if barred is not None and barred[lender]:
-            break
+        return found
+    best = [e for e in np.argsort(-totals, kind="stable").tolist() if not barred[e]][:LENDERS]
+    odds_of: dict[int, float] = {}
+    telling = len(runs) >= SAMPLE  # a shorter thread hardly shows what is unrelated
+    for lender in best:
         excess = max(0.0, float(totals[lender] - np.median(totals)))
-        priors = _priors(lender, turns)
-        likeness = _likeness(lender, priors, turns, vectors)
-        for run, prior in priors.items():
-            odds = math.log(prior / (1 - prior)) + likeness.get(run, 0.0)
-            offered = excess * max(0.0, share + DOUBT * min(0.0, odds))
+        for run, odds in _odds(lender, turns, vectors).items():
             episode = int(runs.episodes[run])
             room = float(totals[lender] - totals[episode]) - BEHIND
-            given[episode] = max(given[episode], min(offered, room))
-    return given
+            offered = min(room, excess * max(0.0, share + DOUBT * min(0.0, odds)))
+            found.lent[episode] = max(found.lent[episode], offered)
+            alone = turns.starts[episode + 1] - turns.starts[episode] == runs.bounds[run + 1] - runs.bounds[run]
+            if telling and alone and room > 0 and odds > odds_of.get(episode, JOINED):
+                odds_of[episode] = odds
+                found.joined[episode] = found.joined.get(lender, lender)
+    return found
+
+
+def _odds(episode: int, turns: TurnTable, vectors: VectorsOf) -> dict[int, float]:
+    """Log-odds that each of the runs around those of an episode belongs to it."""
+    bounds, first = turns.runs.bounds, turns.rows(episode)[0]
+    priors = _priors(episode, turns)
+    likeness = _likeness(episode, priors, turns, vectors)
+    odds = {}
+    for run, prior in priors.items():
+        length = min(LONGEST, int(bounds[run + 1] - bounds[run]))
+        place = LATER if bounds[run] > first else -LATER
+        odds[run] = math.log(prior / (1 - prior)) + likeness.get(run, 0.0) + place - SHORT * (length - 2)
+    return odds
 
 
 def _priors(episode: int, turns: TurnTable) -> dict[int, float]:
@@ -138,21 +172,25 @@ def _pause(run: int, other: int, turns: TurnTable) -> float:
 
 
 def _likeness(episode: int, near: Iterable[int], turns: TurnTable, vectors: VectorsOf) -> dict[int, float]:
-    """How like an episode some runs are, in standard deviations above what is neither here nor there."""
+    """How much more like an episode than like each other some runs are, in standard deviations of unrelated ones."""
     runs, near = turns.runs, list(near)
-    own = _spoken(vectors(turns.rows(episode)))[:KEPT]
     sample = np.unique(np.linspace(0, len(runs) - 1, SAMPLE).astype(np.int64)).tolist()
     elsewhere = [run for run in sample if run not in near and runs.episodes[run] != episode]
-    spoken = {run: _spoken(vectors(runs.rows(run)))[:KEPT] for run in [*elsewhere, *near]}
-    spoken = {run: rows for run, rows in spoken.items() if len(rows)}
-    if not len(own):
+    groups = {run: _spoken(vectors(runs.rows(run)))[:KEPT] for run in [*near, *elsewhere]}
+    groups = {run: rows for run, rows in groups.items() if len(rows)}
+    own = _spoken(vectors(turns.rows(episode)))[:KEPT]
+    unrelated = [i for i, run in enumerate(groups, 1) if run in elsewhere]
+    if not len(own) or len(unrelated) < 2:  # too few to tell what is like and what is not
         return {}
-    found = dict(zip(spoken, likenesses(own, list(spoken.values())), strict=True))
-    unrelated = [found[run] for run in elsewhere if run in found]
-    if len(unrelated) < 2:  # too few to tell what is like and what is not
-        return {}
-    mean, spread = float(np.mean(unrelated)), max(float(np.std(unrelated)), 1e-3)
-    return {run: (found[run] - mean) / spread - EVEN for run in near if run in found}
+    alike = pairwise([own, *groups.values()])
+    usual = alike[:, unrelated]
+    alike = (alike - usual.mean(axis=1, keepdims=True)) / np.maximum(usual.std(axis=1, keepdims=True), 1e-3)
+    numbers = {run: i for i, run in enumerate(groups, 1) if run not in elsewhere}
+    found = {}
+    for run, i in numbers.items():
+        rivals = [alike[i, j] for other, j in numbers.items() if 0 < abs(other - run) <= REACH]
+        found[run] = float(alike[0, i] - EVEN - RIVAL * max(rivals, default=0.0))
+    return found
 
 
 def _spoken(rows: Vectors) -> Vectors:

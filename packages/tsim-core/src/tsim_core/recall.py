@@ -268,12 +268,15 @@ class Joint:
         """What is handed over of an episode, as users see it."""
         owner = int(np.searchsorted(self.first_episode, portion.ranked.episode, side="right")) - 1
         index = self.indices[owner]
-        number = portion.ranked.episode - int(self.first_episode[owner])
+        first = int(self.first_episode[owner])
+        number = portion.ranked.episode - first
+        handed = {number, *(int(n) - first for n in self.table.episode_of_row[list(portion.rows)])}
+        segments = sorted((s for n in handed for s in index.episodes.segments(n)), key=lambda segment: segment.start)
         self._fetch(portion.rows)
         return Episode(
             episode_id(index.name, index.episodes.starts[number]),
             tuple(replace(self._turns[row], text=text) for row, text in zip(portion.rows, portion.texts, strict=True)),
-            tuple(public_segment(index.name, segment) for segment in index.episodes.segments(number)),
+            tuple(public_segment(index.name, segment) for segment in segments),
             index.name,
             portion.ranked.score,
             portion.ranked.evidence,

@@ -46,6 +46,23 @@ def likenesses(a: Vectors, groups: Sequence[Vectors]) -> list[float]:
     return Stack.of(groups).likenesses(a)
 
 
+def pairwise(groups: Sequence[Vectors]) -> Vectors:
+    """`likeness` of each group with each, shape (groups, groups). Groups hold at least one row each."""
+    if not groups:
+        return np.zeros((0, 0), dtype=np.float32)
+    rows = np.concatenate(groups)
+    sizes = np.array([len(group) for group in groups])
+    starts = np.cumsum(sizes) - sizes
+    cosines = rows @ rows.T
+    best = np.maximum.reduceat(cosines, starts, axis=1)
+    towards = np.add.reduceat(best, starts, axis=0) / sizes[:, None]
+    alike: Vectors = (towards + towards.T) / 2
+    owner = np.repeat(np.arange(len(groups)), sizes)
+    for i, j in {(int(owner[a]), int(owner[b])) for a, b in np.argwhere(cosines > REPEATED) if owner[a] < owner[b]}:
+        alike[i, j] = alike[j, i] = likeness(groups[i], groups[j])
+    return alike
+
+
 @dataclass(frozen=True)
 class Stack:
     """Groups of turns below each other, so that all are compared at once.

@@ -60,8 +60,10 @@ class Episode:
 
     Attributes:
         id: Stable identity within the store.
-        turns: In thread order. In a recall under a token budget, those that were handed over.
-        segments: The contiguous runs that make it up.
+        turns: In thread order. In a recall, those that were handed over: under a token budget perhaps not all, and
+            perhaps some more from around it that may belong to it, such as an exception that came up later.
+        segments: The contiguous runs that make it up; in a recall, those from around it too, each with the episode that
+            it was counted to when it came in.
         thread: Names of the thread it belongs to.
         score: Relevance to the query of a recall; 0 outside of one.
         evidence: What each view adds to the score; sums to it.
