@@ -62,7 +62,8 @@ def threads(draw: st.DrawFn) -> list[SegTurn]:
         text = draw(st.sampled_from(TEXTS))
         blank = not text or draw(st.integers(0, 9)) == 0
         role = draw(st.sampled_from(roles))
-        turns.append(SegTurn(position, role, text, float(len(text)), None if blank else vector(topic, i)))
+        time = draw(st.sampled_from([None, 50.0 * i, 1e5 * i]))
+        turns.append(SegTurn(position, role, text, float(len(text)), None if blank else vector(topic, i), time))
         position += draw(st.sampled_from([1, 1, 1, 3]))
     return turns
 
@@ -228,6 +229,7 @@ def evidence(**changes: float | None) -> Evidence:
         "local": 0.4,
         "cue": 0.0,
         "pressure": 0.0,
+        "pause": None,
     }
     values |= changes
     return Evidence(earlier=(), on_a_par=False, **values)  # type: ignore[arg-type]
@@ -266,6 +268,31 @@ def test_rates_follow_the_thread() -> None:
         model.learn(model.weigh(evidence(near=0.05)))
     (yes, no), *_ = model.state()["rates"]
     assert yes / (yes + no) > 0.6
+
+
+def test_a_pause_counts_once_topics_were_seen_to_change_after_such_pauses() -> None:
+    model = ShiftModel((0.15, 0.13), (0.45, 0.17), 0.3)
+    minute, night = 60.0, 10 * 3600.0
+    unknown = model.weigh(evidence(near=0.3)).strength
+    assert model.weigh(evidence(near=0.3, pause=night)).strength == pytest.approx(unknown), "nothing seen yet"
+    for _ in range(50):
+        model.learn(model.weigh(evidence(near=0.6, pause=minute)))
+        model.learn(model.weigh(evidence(near=0.05, pause=night)))
+    after = {pause: model.weigh(evidence(near=0.4, pause=pause)).strength for pause in (None, minute, night)}
+    assert after[night] > after[None] + 0.1
+    assert after[minute] < after[None] - 0.1
+
+
+@few
+@given(st.lists(st.floats(-0.1, 0.9), min_size=1, max_size=40), st.floats(0, 1e7))
+def test_pauses_that_are_all_alike_say_nothing(nears: list[float], pause: float) -> None:
+    """An import whose turns all have one time is cut as if they had none."""
+    dated, undated = (ShiftModel((0.15, 0.13), (0.45, 0.17), 0.3) for _ in range(2))
+    for near in nears:
+        found = dated.weigh(evidence(near=near, pause=pause)), undated.weigh(evidence(near=near))
+        assert found[0].strength == pytest.approx(found[1].strength, abs=1e-9)
+        dated.learn(found[0])
+        undated.learn(found[1])
 
 
 @pytest.mark.parametrize(

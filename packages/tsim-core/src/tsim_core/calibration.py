@@ -6,6 +6,7 @@ The published rule compares one turn with a fixed threshold that belongs to one 
 - looks one exchange ahead: whether an exchange starts a topic is decided once the next one is complete, for good;
 - knows what similarities mean: unrelated exchanges are drawn all along from the thread itself, related ones are those
   that were not cut, and both start from what the embedder was measured to find (`tsim_core.scale`);
+- knows how long the pauses are after which the topics of this thread change, where turns are dated;
 - reads the first words (`tsim_core.cues`): an answer or a reference back opens nothing;
 - gives the probability of a shift as the strength of a cut (`tsim_core.shifts`).
 """
@@ -77,6 +78,8 @@ class Exchange:
         speaks: Positions of the turns that stand for it, those with a vector.
         vectors: Their vectors, shape (n, d); None where there are none.
         back: Its likeness with the one before and the one before that, as far as there are any.
+        began: Seconds since 1970 of its first turn; None where unknown.
+        ended: The same of its last turn that has a time.
     """
 
     start: int
@@ -87,11 +90,14 @@ class Exchange:
     speaks: list[int] = field(default_factory=list)
     vectors: Vectors | None = None
     back: tuple[float | None, ...] = (None, None)
+    began: float | None = None
+    ended: float | None = None
 
     def add(self, turn: SegTurn) -> None:
         """Take in a turn."""
         self.end = turn.position + 1
         self.tokens += turn.tokens
+        self.ended = self.ended if turn.time is None else turn.time
         if turn.vector is not None:
             rows = [turn.vector] if self.vectors is None else [*self.vectors, turn.vector]
             kept = representatives(len(rows))
@@ -101,7 +107,8 @@ class Exchange:
 
     def state(self) -> list[Any]:
         """As JSON data."""
-        return [self.start, self.end, self.tokens, self.cue, self.on_a_par, list(self.speaks), list(self.back)]
+        speaks, back = list(self.speaks), list(self.back)
+        return [self.start, self.end, self.tokens, self.cue, self.on_a_par, speaks, back, self.began, self.ended]
 
 
 class CalibratedSegmenter:
@@ -137,7 +144,7 @@ class CalibratedSegmenter:
                 closed = self._settle_all(ahead=1)
             on_a_par = turn.role not in USER_ROLES
             cue = opening_evidence(turn.text, self._asked, on_a_par)
-            self._recent.append(Exchange(turn.position, turn.position, 0.0, cue, on_a_par))
+            self._recent.append(Exchange(turn.position, turn.position, 0.0, cue, on_a_par, began=turn.time))
         self._recent[-1].add(turn)
         self._user_spoke = self._user_spoke or turn.role in USER_ROLES
         if turn.vector is not None:
@@ -247,8 +254,17 @@ class CalibratedSegmenter:
             likenesses(exchange.vectors, earlier),
             exchange.cue,
             pressure,
+            self._pause(exchange),
             exchange.on_a_par,
         )
+
+    def _pause(self, exchange: Exchange) -> float | None:
+        """Seconds between an exchange that is to be decided and the one before it.
+
+        None for turns of one time, too: that is when their session began, or when they were imported.
+        """
+        ended = self._recent[self._decided - 1].ended
+        return None if ended is None or exchange.began is None or exchange.began <= ended else exchange.began - ended
 
     def state(self) -> dict[str, Any]:
         """See `Segmenter.state`."""
@@ -285,7 +301,7 @@ INSTRUCTIONS = frozenset({"tool", "function", "system", "developer"})
 
 
 def _exchange(data: Sequence[Any], rows: dict[int, Vectors]) -> Exchange:
-    start, end, tokens, cue, on_a_par, speaks, back = data
+    start, end, tokens, cue, on_a_par, speaks, back, began, ended = data
     held = [p for p in speaks if p in rows]
     vectors = np.stack([rows[p] for p in held]) if held else None
-    return Exchange(start, end, tokens, cue, on_a_par, held, vectors, tuple(back))
+    return Exchange(start, end, tokens, cue, on_a_par, held, vectors, tuple(back), began, ended)

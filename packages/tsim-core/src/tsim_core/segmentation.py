@@ -29,6 +29,7 @@ class SegTurn:
         text: Its text.
         tokens: Its estimated length.
         vector: Its unit embedding, shape (d,); None for a blank text.
+        time: Seconds since 1970; None where unknown.
     """
 
     position: int
@@ -36,6 +37,7 @@ class SegTurn:
     text: str
     tokens: float
     vector: Vectors | None
+    time: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

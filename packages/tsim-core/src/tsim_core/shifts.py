@@ -9,6 +9,7 @@ Everything is learned from the thread itself, by weighing each exchange with the
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,9 @@ from tsim_core.similarity import FLOOR, Spread, log_odds
 SKIPPED = 0.5  # weight of the pair p-n, which is not independent of the other two
 ON_A_PAR = 0.5  # weight of all pairs where exchanges are single turns, whose similarities say less
 EARLIER = 3.0  # bound of the log-odds of an earlier run: a hint, not a proof
+PAUSES = (60.0, 600.0, 3600.0, 8 * 3600.0, 48 * 3600.0)  # seconds that part short pauses from longer ones
+PAUSE_PRIOR = 10.0  # shifts, and exchanges that are none, before pauses of a length count more than all pauses do
+PAUSE_LIMIT = 1.5  # bound of the log-odds of a pause: a topic may be taken up again the next day
 NULL_PRIOR, SAME_PRIOR, RATE_PRIOR, PULL_PRIOR = 20.0, 40.0, 10.0, 20.0  # weights of the assumptions, in observations
 SHIFT, SINGLE, DETOUR, RESUMED = range(
     4
@@ -37,6 +41,7 @@ class Evidence:
         earlier: Likeness with runs before the current one, which the exchange may resume.
         cue: Log-odds of an opening, from words.
         pressure: Log-odds of a cut, from the length of the segment.
+        pause: Seconds since the exchange before; None where a time is not known.
         on_a_par: Whether exchanges are single turns.
     """
 
@@ -47,6 +52,7 @@ class Evidence:
     earlier: Sequence[float]
     cue: float
     pressure: float
+    pause: float | None
     on_a_par: bool
 
 
@@ -100,6 +106,8 @@ class ShiftModel:
         self.same = Spread(same[0], same[1] ** 2, SAME_PRIOR)
         # Covariance and variance of near and local: how far the local level tells what to expect.
         self._pull = [PULL * PULL_PRIOR * same[1] ** 2, PULL_PRIOR * same[1] ** 2]
+        # Exchanges that are no shift, and those that are, by the length of the pause before them.
+        self._pauses = [[0.0] * (len(PAUSES) + 1) for _ in range(2)]
         assumed = (shift_rate, SINGLE_RATE, DETOUR_RATE, RESUMED_RATE)
         self._rates = [[RATE_PRIOR * p, RATE_PRIOR * (1 - p)] for p in assumed]
 
@@ -113,7 +121,7 @@ class ShiftModel:
         if seen.earlier:
             back = sum(math.exp(log_odds(x, same, null, EARLIER)) for x in seen.earlier) / len(seen.earlier)
         opened, back = (1 - resumed) * math.exp(seen.cue), resumed * back
-        opening = math.log(opened + back) + math.log(shift) + seen.pressure
+        opening = math.log(opened + back) + math.log(shift) + seen.pressure + self._pause_odds(seen.pause)
         if seen.ahead is None:
             stay = [math.log(1 - shift)]
             go = [opening]
@@ -145,6 +153,10 @@ class ShiftModel:
         """Take in what was found."""
         strength, local, near = found.strength, found.seen.local, found.seen.near
         self._count(SHIFT, strength, 1 - strength)
+        if found.seen.pause is not None:
+            length = bisect_right(PAUSES, found.seen.pause)
+            self._pauses[0][length] += 1 - strength
+            self._pauses[1][length] += strength
         self._count(RESUMED, strength * found.resumed, strength * (1 - found.resumed))
         if len(found.go) == 3:
             pair, alone, detour = found.go
@@ -171,6 +183,17 @@ class ShiftModel:
         least = self.null.mean + (mean - self.null.mean) / 4  # a loose topic is still a topic
         return max(mean + pull * (local - mean), least), max(variance * (1 - pull * pull), FLOOR)
 
+    def _pause_odds(self, pause: float | None) -> float:
+        """Log-odds of a shift from the pause before it; 0 as long as shifts come after the same pauses as all else."""
+        if pause is None:
+            return 0.0
+        length = bisect_right(PAUSES, pause)
+        stayed, shifted = (counts[length] for counts in self._pauses)
+        stays, shifts = (sum(counts) for counts in self._pauses)
+        usual = PAUSE_PRIOR * (stayed + shifted + 1) / (stays + shifts + 1)
+        odds = math.log((shifted + usual) / (shifts + PAUSE_PRIOR)) - math.log((stayed + usual) / (stays + PAUSE_PRIOR))
+        return max(-PAUSE_LIMIT, min(PAUSE_LIMIT, odds))
+
     def _count(self, rate: int, yes: float, no: float) -> None:
         self._rates[rate][0] += yes
         self._rates[rate][1] += no
@@ -181,6 +204,7 @@ class ShiftModel:
             "null": self.null.values(),
             "same": self.same.values(),
             "pull": list(self._pull),
+            "pauses": [list(counts) for counts in self._pauses],
             "rates": [list(pair) for pair in self._rates],
         }
 
@@ -189,6 +213,7 @@ class ShiftModel:
         self.null.restore(state["null"])
         self.same.restore(state["same"])
         self._pull = list(state["pull"])
+        self._pauses = [list(counts) for counts in state["pauses"]]
         self._rates = [list(pair) for pair in state["rates"]]
 
 

@@ -251,7 +251,8 @@ class ThreadWriter:
 
 
 def _seg_turn(row: TurnRow, vector: Vectors | None) -> SegTurn:
-    return SegTurn(row.position, row.turn.role, row.turn.text, row.tokens, vector)
+    time = None if row.turn.timestamp is None else row.turn.timestamp.timestamp()
+    return SegTurn(row.position, row.turn.role, row.turn.text, row.tokens, vector, time)
 
 
 def columns_of(rows: Sequence[TurnRow], vectors: Mapping[int, Vectors]) -> Columns:
