@@ -60,7 +60,7 @@ class FusedRanking:
     lexical: float = 0.75
     episode_lexical: float = 1.0
     episode_raw: float = 0.5
-    compact: float = 400
+    compact: float = 300
     speaker: float = 2.5
     time: float = 3.0
     nearby: float = 0.95
@@ -276,6 +276,8 @@ ECHO = 0.97
 """Cosine from which a turn is the query itself, asked before: it shows where it was asked, not where the answer is."""
 BEST = 5
 """Episodes that may stand out above the rest."""
+WHOLE = 0.8
+"""Share of what an episode stands out by that counts for each of its turns, so that it comes whole."""
 
 
 def _clearest(cuts: NDArray[np.float64], rows: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -296,7 +298,7 @@ def _standing(totals: Scores, heads: NDArray[np.int64]) -> Scores:
     """
     if len(heads) <= BEST:
         return np.zeros_like(totals)
-    standing: Scores = np.maximum(0, totals - np.partition(totals[heads], -BEST - 1)[-BEST - 1])
+    standing: Scores = WHOLE * np.maximum(0, totals - np.partition(totals[heads], -BEST - 1)[-BEST - 1])
     return standing
 
 
