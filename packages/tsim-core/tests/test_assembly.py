@@ -89,6 +89,19 @@ def test_a_turn_that_does_not_fit_is_passed_over() -> None:
     assert result.portions[0].rows == (0, 2)
 
 
+def test_long_turns_must_score_higher_and_among_short_ones_length_counts_little() -> None:
+    said, reply, half = "word " * 20, "word " * 400, "word " * 40
+
+    def first(texts: Sequence[str], scores: Sequence[float]) -> int:
+        return (
+            Case(texts, [0, 0], scores).lay(max_tokens=round(universal(max(texts, key=len))) + 10).portions[0].rows[0]
+        )
+
+    assert first([reply, said], [6, 3]) == 1, "the reply does not fit beside what was said"
+    assert first([reply, said], [9, 3]) == 0
+    assert first([half, said], [4, 3]) == 0
+
+
 def test_a_first_turn_longer_than_the_budget_is_cut_with_a_mark() -> None:
     result = Case(["word " * 200, "other"], [0, 0], [3, 1]).lay(max_tokens=40)
     first = result.portions[0].texts[0]

@@ -24,6 +24,8 @@ from tsim_core.tokens import Estimator
 
 ELISION = "[...]"
 CUT = "[cut]"
+BRIEF = 100.0
+"""Tokens from which a turn counts as long."""
 Texts = Callable[[Sequence[int]], Sequence[str]]
 """Rows to their texts."""
 
@@ -35,14 +37,15 @@ class Assembly:
     Attributes:
         k: Most episodes; None for as many as fit.
         max_tokens: Most estimated tokens of the text; None for whole episodes without limit.
-        thrift: By how much a turn of e times the tokens must outscore another to come before it.
+        thrift: By how much a turn of e times the tokens must outscore another to come before it, if both are long.
+            Among turns of less than a hundred tokens length counts little.
         max_messages: Most turns of an episode; None for no limit.
         overlap: Turns that neighbouring windows of ``max_messages`` share.
     """
 
     k: int | None = 10
     max_tokens: int | None = 1100
-    thrift: float = 0.75
+    thrift: float = 3.0
     max_messages: int | None = None
     overlap: int = 0
 
@@ -250,7 +253,7 @@ def _fill(drafts: Sequence[_Draft], layout: _Layout, texts: Texts, max_tokens: i
                 draft.rows, draft.frame = [row], frame
                 left /= 2
     for _, place, row in sorted(
-        (thrift * math.log(costs[row]) - score, place, row) for score, place, row in candidates
+        (thrift * math.log1p(costs[row] / BRIEF) - score, place, row) for score, place, row in candidates
     ):
         draft, cost = drafts[place], costs[row]
         if cost > left or row in cut:
