@@ -18,6 +18,7 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 FIRST = ("tsim", "tsim-paper", "sliding-3", "bm25-256", "hybrid-rerank", "memgpt", "raptor", "standard-rag")
 REST = "#9A9A9A"
+PARTS = ("ladder-", "tsim-no-", "tsim-paper-no-")  # how the names of systems begin that lack a part
 ENDS = ("full-context", "no-context")  # all and nothing: no budget and no latency to speak of
 
 
@@ -104,7 +105,7 @@ def ablation(group: Group) -> Figure | None:
     """Recall@k of the ladder and of every part left out, with intervals; None where none was measured."""
     k = group["run"]["settings"]["k"]
     systems = group["systems"]
-    parts = sorted(name for name in systems if name.startswith(("ladder-", "tsim-no-", "tsim-paper-no-")))
+    parts = sorted(name for name in systems if name.startswith(PARTS))
     if not parts:
         return None
     names = [*reversed(parts), *(name for name in ("tsim-paper", "tsim") if name in systems)]
@@ -162,7 +163,8 @@ def _canvas(height: float = 4.0) -> tuple[Figure, Axes]:
 
 
 def _between(systems: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: system for name, system in systems.items() if name not in ENDS}
+    """Systems between all and nothing; those that lack a part have a plot of their own."""
+    return {name: system for name, system in systems.items() if name not in ENDS and not name.startswith(PARTS)}
 
 
 def _looks(names: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
