@@ -63,12 +63,14 @@ def check(memory: EpisodicMemory, progress: Progress | None = None) -> list[str]
     """Look for what is wrong; see `EpisodicMemory.check`."""
     with memory._guard():
         store = memory._store
+        problems: list[str] = []
         try:
-            problems = store.problems()
-        except StoreFormatError as error:
-            return [str(error)]
-        done, total = 0, store.counts()["turns"]
-        for row in store.threads():
+            with store.reporting():
+                problems += store.problems()
+                done, total, rows = 0, store.counts()["turns"], store.threads()
+        except StoreFormatError as error:  # the list of the threads may be unreadable itself
+            return [*problems, str(error)]
+        for row in rows:
             name, part = "/".join(row.name), going_on(progress, done, total)
             try:
                 with store.reporting():
