@@ -69,7 +69,7 @@ def test_a_budget_takes_the_best_turns_and_marks_what_it_leaves_out() -> None:
 
 def test_what_is_joined_comes_with_an_episode_and_leaves_no_mark_when_it_does_not() -> None:
     case = Case(["a b c", "d e f", "g h i", "j k l", "m n o"], [0, 1, 0, 2, 1], [5, 1, 4, 3, 0.5])
-    joined = RankedEpisode(0, {"raw": 5}, {row: [5, 1, 4, 3, 0.5][row] for row in (0, 1, 2, 4)}, (1,))
+    joined = RankedEpisode(0, {"raw": 5}, {row: [5, 1, 4, 3, 0.5][row] for row in (0, 1, 2, 4)})
     case.ranked = [joined, case.ranked[1]]
     whole = case.lay()
     assert whole.text == "[1]\nuser: a b c\nassistant: d e f\nuser: g h i\nuser: m n o\n\n[2]\nassistant: j k l"

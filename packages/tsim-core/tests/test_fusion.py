@@ -74,7 +74,9 @@ def test_every_episode_is_ranked_and_evidence_sums_to_its_score(
 ) -> None:
     texts, episodes, cosines = thread
     ranked = rank(texts, episodes, query, cosines)
-    assert sorted(e for r in ranked for e in (r.episode, *r.joined)) == sorted(set(episodes))
+    with_head = {r.episode: {episodes[row] for row in r.turn_scores} for r in ranked}
+    assert all(head in theirs for head, theirs in with_head.items())
+    assert sorted(e for theirs in with_head.values() for e in theirs) == sorted(set(episodes))
     assert all(a.score >= b.score - 1e-4 for a, b in itertools.pairwise(ranked))
     for r in ranked:
         assert r.score == pytest.approx(sum(r.evidence.values()), abs=1e-6)
@@ -83,7 +85,7 @@ def test_every_episode_is_ranked_and_evidence_sums_to_its_score(
         best = r.score - lent  # none of these episodes is long, and so few stand out above none
         own = [row for row, episode in enumerate(episodes) if episode == r.episode]
         assert best == pytest.approx(max(r.turn_scores[row] for row in own), abs=1e-4)
-        assert sorted(r.turn_scores) == [row for row, e in enumerate(episodes) if e in (r.episode, *r.joined)]
+        assert sorted(r.turn_scores) == [row for row, e in enumerate(episodes) if e in with_head[r.episode]]
 
 
 @given(threads(), st.data())
@@ -238,6 +240,6 @@ def test_what_was_asked_before_lends_nothing_to_what_was_said_around_it() -> Non
     asked = [0.1, 1.0, 0.1, *[0.05] * 40]
     repeated = {r.episode: r for r in rank(texts, episodes, "where is PEG-20 kept", asked)}
     stated = {r.episode: r for r in rank(texts, episodes, "where is PEG-20 kept", [0.1, 0.8, 0.1, *[0.05] * 40])}
-    assert stated[1].joined == (0, 2), "what was said around it comes with it"
-    assert repeated[1].joined == ()
+    assert sorted(stated[1].turn_scores) == [0, 1, 2], "what was said around it comes with it"
+    assert sorted(repeated[1].turn_scores) == [1]
     assert repeated[0].evidence["nearby"] == 0

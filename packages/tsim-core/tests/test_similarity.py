@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tsim_core.embedding import Vectors, unit_rows
-from tsim_core.similarity import Reservoir, Spread, likeness, likenesses, log_odds, representatives
+from tsim_core.similarity import Reservoir, Spread, Stack, likeness, likenesses, log_odds, representatives
 
 
 def rows(*values: tuple[float, ...]) -> Vectors:
@@ -33,6 +33,18 @@ def test_likenesses_equal_likeness_one_by_one(sizes: list[int], n: int) -> None:
     a = random_rows(99, n)
     groups = [random_rows(i, size) for i, size in enumerate(sizes)]
     assert likenesses(a, groups) == pytest.approx([likeness(a, g) for g in groups], abs=1e-6)
+
+
+@given(st.lists(st.integers(1, 5), max_size=6), st.booleans())
+def test_pairwise_equals_likeness_one_by_one(sizes: list[int], repeated: bool) -> None:
+    groups = [random_rows(i, size) for i, size in enumerate(sizes)]
+    if repeated:  # "Noted." in all of them
+        groups = [np.concatenate([group, random_rows(99, 1)]) for group in groups]
+    alike = Stack.of(groups).pairwise()
+    assert alike.shape == (len(groups), len(groups))
+    for i, a in enumerate(groups):
+        for j, b in enumerate(groups):
+            assert i == j or alike[i, j] == pytest.approx(likeness(a, b), abs=1e-6)
 
 
 @given(st.integers(0, 50), st.integers(2, 9))

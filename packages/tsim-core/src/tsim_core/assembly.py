@@ -156,11 +156,11 @@ class _Draft:
 
     def take(self, rows: list[int]) -> None:
         """Hand over these rows, in order; with all that is spoken in the episode come its blank turns too."""
-        self.rows = sorted({*rows, *self.own}) if rows and not self.left_out(rows) else rows
+        self.rows = sorted({*rows, *self.own}) if rows and self.whole(rows) else rows
 
-    def left_out(self, rows: Sequence[int]) -> int:
-        """How many of the episode's own turns are not among some of its rows, blank ones aside."""
-        return len(set(self.own_spoken).difference(rows))
+    def whole(self, rows: Sequence[int]) -> bool:
+        """Whether some of its rows hold all that is spoken in the episode itself."""
+        return set(rows).issuperset(self.own_spoken)
 
     def skipped(self, row: int, later: int) -> bool:
         """Whether turns of its own are between two of its rows."""
@@ -217,7 +217,7 @@ class _Layout:
     def _lines(self, number: int, draft: _Draft, rows: Sequence[int]) -> Iterator[str | int]:
         """Its lines; the number of a row stands for that turn."""
         day = self._day(rows[0])
-        partly = "..." if draft.left_out(rows) else ""
+        partly = "" if draft.whole(rows) else "..."
         yield f"[{number}{partly}] {day}".rstrip()
         last = rows[0]
         for row in rows:

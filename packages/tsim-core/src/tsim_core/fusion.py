@@ -200,10 +200,7 @@ def rank_fused(
         found = rank_fused(query, cosines[rows], matches.restricted(allowed), table, among, config, most)
         return [
             RankedEpisode(
-                int(episodes[r.episode]),
-                r.evidence,
-                {int(rows[i]): score for i, score in r.turn_scores.items()},
-                tuple(int(episodes[e]) for e in r.joined),
+                int(episodes[r.episode]), r.evidence, {int(rows[i]): score for i, score in r.turn_scores.items()}
             )
             for r in found
         ]
@@ -238,7 +235,7 @@ def rank_fused(
     of_episodes["nearby"] = around.lent
     totals = totals + of_episodes["nearby"]
     sizes = np.bincount(turns.episode_of_row, weights=turns.tokens)
-    heads = np.setdiff1d(np.arange(len(totals)), list(around.joined))
+    heads = np.delete(np.arange(len(totals)), list(around.joined))
     shares = (episode_scores + _standing(totals, heads)) * np.minimum(1, config.compact / np.maximum(sizes, 1))
     joined: dict[int, list[int]] = {}
     for episode, head in around.joined.items():
@@ -249,10 +246,9 @@ def rank_fused(
         best = rows[np.argmax(turn_scores[rows])]
         evidence = {name: float(view[best]) for name, view in of_turns.items()}
         evidence |= {name: float(view[episode]) for name, view in of_episodes.items()}
-        others = tuple(sorted(joined.get(episode, ())))
-        rows = np.sort(np.concatenate([rows, *(turns.rows(other) for other in others)]))
+        rows = np.sort(np.concatenate([rows, *map(turns.rows, joined.get(episode, ()))]))
         scores = (turn_scores[rows] + shares[turns.episode_of_row[rows]]).tolist()
-        ranked.append(RankedEpisode(episode, evidence, dict(zip(rows.tolist(), scores, strict=True)), others))
+        ranked.append(RankedEpisode(episode, evidence, dict(zip(rows.tolist(), scores, strict=True))))
     return ranked
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tsim_core.embedding import Vectors
-from tsim_core.similarity import pairwise
+from tsim_core.similarity import Stack
 
 if TYPE_CHECKING:
     from tsim_core.fusion import TurnTable
@@ -113,10 +113,10 @@ def look_around(
     runs = turns.runs
     if len(runs) < 2 or not share:
         return found
-    best = [e for e in np.argsort(-totals, kind="stable").tolist() if not barred[e]][:LENDERS]
+    order = np.argsort(-totals, kind="stable")
     odds_of: dict[int, float] = {}
     telling = len(runs) >= SAMPLE  # a shorter thread hardly shows what is unrelated
-    for lender in best:
+    for lender in order[~barred[order]][:LENDERS].tolist():
         excess = max(0.0, float(totals[lender] - np.median(totals)))
         for run, odds in _odds(lender, turns, vectors).items():
             episode = int(runs.episodes[run])
@@ -182,7 +182,7 @@ def _likeness(episode: int, near: Iterable[int], turns: TurnTable, vectors: Vect
     unrelated = [i for i, run in enumerate(groups, 1) if run in elsewhere]
     if not len(own) or len(unrelated) < 2:  # too few to tell what is like and what is not
         return {}
-    alike = pairwise([own, *groups.values()])
+    alike = Stack.of([own, *groups.values()]).pairwise()
     usual = alike[:, unrelated]
     alike = (alike - usual.mean(axis=1, keepdims=True)) / np.maximum(usual.std(axis=1, keepdims=True), 1e-3)
     numbers = {run: i for i, run in enumerate(groups, 1) if run not in elsewhere}

@@ -24,7 +24,8 @@ import Stemmer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 from numpy.typing import NDArray
 
 ANALYSIS_VERSION = 4
-"""Grows with every change to what `hashed_terms` or `without_label` returns: what is stored has to be made anew."""
+"""Grows with every change to what `hashed_terms` or `without_label` returns, or to the state that segmentation keeps:
+what is stored has to be made anew."""
 
 Terms = NDArray[np.uint32]
 

@@ -61,15 +61,13 @@ class RankedEpisode:
     Attributes:
         episode: Its number in the arrays that were ranked.
         evidence: What each view adds; the score is their sum.
-        turn_scores: Relevance of its rows and of those joined; in what is handed to assembly, of all that may be handed
-            over.
-        joined: Numbers of episodes around it that are handed over with it, since they may be part of it.
+        turn_scores: Relevance of its rows, and of those of episodes around it that may be part of it; in what is handed
+            to assembly, of all that may be handed over.
     """
 
     episode: int
     evidence: dict[str, float]
     turn_scores: dict[int, float] = field(default_factory=dict)
-    joined: tuple[int, ...] = ()
 
     @property
     def score(self) -> float:

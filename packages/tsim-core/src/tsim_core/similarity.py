@@ -46,23 +46,6 @@ def likenesses(a: Vectors, groups: Sequence[Vectors]) -> list[float]:
     return Stack.of(groups).likenesses(a)
 
 
-def pairwise(groups: Sequence[Vectors]) -> Vectors:
-    """`likeness` of each group with each, shape (groups, groups). Groups hold at least one row each."""
-    if not groups:
-        return np.zeros((0, 0), dtype=np.float32)
-    rows = np.concatenate(groups)
-    sizes = np.array([len(group) for group in groups])
-    starts = np.cumsum(sizes) - sizes
-    cosines = rows @ rows.T
-    best = np.maximum.reduceat(cosines, starts, axis=1)
-    towards = np.add.reduceat(best, starts, axis=0) / sizes[:, None]
-    alike: Vectors = (towards + towards.T) / 2
-    owner = np.repeat(np.arange(len(groups)), sizes)
-    for i, j in {(int(owner[a]), int(owner[b])) for a, b in np.argwhere(cosines > REPEATED) if owner[a] < owner[b]}:
-        alike[i, j] = alike[j, i] = likeness(groups[i], groups[j])
-    return alike
-
-
 @dataclass(frozen=True)
 class Stack:
     """Groups of turns below each other, so that all are compared at once.
@@ -85,13 +68,33 @@ class Stack:
         """`likeness` of ``a`` with each group."""
         if not len(self.sizes):
             return []
-        starts = np.cumsum(self.sizes) - self.sizes
+        starts = self._starts
         cosines = self.rows @ a.T
         if (cosines > REPEATED).any():
             return [likeness(a, group) for group in np.split(self.rows, starts[1:])]
         towards = np.maximum.reduceat(cosines, starts, axis=0).mean(axis=1)
         back = np.add.reduceat(cosines.max(axis=1), starts) / self.sizes
         return [float(x) for x in (towards + back) / 2]
+
+    def pairwise(self) -> NDArray[np.float64]:
+        """`likeness` of each group with each, shape (groups, groups)."""
+        if not len(self.sizes):
+            return np.zeros((0, 0))
+        starts = self._starts
+        cosines = self.rows @ self.rows.T
+        best = np.maximum.reduceat(cosines, starts, axis=1)
+        towards = np.add.reduceat(best, starts, axis=0) / self.sizes[:, None]
+        alike: NDArray[np.float64] = (towards + towards.T) / 2
+        groups, owner = np.split(self.rows, starts[1:]), np.repeat(np.arange(len(starts)), self.sizes)
+        for i, j in np.unique(owner[np.argwhere(cosines > REPEATED)], axis=0).tolist():
+            if i < j:
+                alike[i, j] = alike[j, i] = likeness(groups[i], groups[j])
+        return alike
+
+    @property
+    def _starts(self) -> NDArray[np.int64]:
+        starts: NDArray[np.int64] = np.cumsum(self.sizes) - self.sizes
+        return starts
 
 
 @dataclass
